@@ -47,9 +47,10 @@ use std::sync::Arc;
 use telemetry::Telemetry;
 
 /// Format of standard output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum OutputFormat {
     /// The answer.
+    #[default]
     Text,
     /// One JSON document.
     Json,

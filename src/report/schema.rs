@@ -85,7 +85,10 @@ mod tests {
             std::fs::write(&path, generated).unwrap();
         }
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(stored, generated, "{name} has drifted: AGENT_UPDATE_SCHEMA=1 cargo test --workspace --lib schema");
+        assert_eq!(
+            stored, generated,
+            "{name} has drifted: AGENT_UPDATE_SCHEMA=1 cargo test --workspace --lib schema"
+        );
     }
 
     #[test]

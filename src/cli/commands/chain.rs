@@ -1,6 +1,5 @@
 //! `agent chain`: agents work on a task one after another; the answer of each one is data for the next.
 
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{
     NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
@@ -8,7 +7,9 @@ use crate::cli::commands::work::running::{
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::PromptData;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::error::CliResult;
+use crate::config::flags::Flags;
 use crate::core::work::WorkStopReason;
 use crate::messages;
 use crate::text::excerpt;
@@ -50,18 +51,20 @@ async fn run(app: &App, args: ChainArgs) -> CliResult<WorkOutcome> {
         return Err(usage(messages::chain_needs_agents(MAX_AGENTS)));
     }
     let task = args.task(app)?;
-    let mut settings = app.load(&args.options.flags())?.settings;
+    let request = args.options.request();
+    let mut settings = app.load(&request.flags())?.settings;
     for agent in &agents {
-        settings = app.load(&with_agent(&args.options, agent).flags())?.settings;
+        settings = app.load(&with_agent(&request, agent).flags())?.settings;
     }
     directories::prepare(&settings)?;
-    let work = RunningWork::begin(app, &settings, args.options, COMMAND, task)?;
+    let work = RunningWork::begin(app, &settings, request, COMMAND, task)?;
     let ended = in_turn(&work, &agents).await;
     work.end(ended, |_| ())
 }
 
-fn with_agent(options: &RunOptions, agent: &str) -> RunOptions {
-    RunOptions { agent: Some(agent.to_owned()), ..options.clone() }
+fn with_agent(request: &RunRequest, agent: &str) -> RunRequest {
+    let overrides = Flags { agent: Some(agent.to_owned()), ..request.overrides.clone() };
+    RunRequest { overrides, ..request.clone() }
 }
 
 /// Runs the agents one after another.
@@ -69,17 +72,16 @@ async fn in_turn(work: &RunningWork<'_>, agents: &[String]) -> Result<WorkStopRe
     let task = work.record.start().task;
     let mut data = Vec::new();
     for (index, agent) in agents.iter().enumerate() {
-        let mut options = with_agent(&work.options, agent);
+        let mut request = with_agent(&work.request, agent);
         if index + 1 < agents.len() {
             // The schema is about the output of the command.
-            options.output_schema = None;
+            request.schema = None;
         }
+        request.task = Task::new(messages::chain_prompt(&task, index, agents)).with_data(data);
         let next = NextRun {
             name: format!("{} {agent}", index + 1),
             heading: messages::chain_step(index + 1, agents.len(), agent, work.language),
-            options,
-            prompt: messages::chain_prompt(&task, index, agents),
-            data,
+            request,
             goes_on: is_no_success,
         };
         let answer = work.run(&work.limits, next).await?.output;

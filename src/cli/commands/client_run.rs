@@ -3,13 +3,14 @@
 use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::run::{FinishedRun, run_session};
 use crate::cli::commands::run_args::{RunOptions, parse_usd};
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::messages;
+use crate::report::OutputFormat;
 use clap::Args;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -27,20 +28,19 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// Returns the options of each run.
+    /// Returns the request of each run.
     ///
     /// # Errors
     /// Fails for those that are about the output of one run, and for an invalid budget.
-    pub fn into_options(self) -> CliResult<RunOptions> {
+    pub fn request(&self) -> CliResult<RunRequest> {
         let Self { budget_total, options } = self;
-        check_options(&options)?;
+        check_options(options)?;
         let total = budget_total.map(parse_total).transpose()?;
-        Ok(RunOptions {
-            json: true,
-            output_format: None,
+        Ok(RunRequest {
+            format: OutputFormat::Json,
             prompt_is_data: true,
             total_budget: total.map(total_budget).map(Rc::new),
-            ..options
+            ..options.request()
         })
     }
 }
@@ -88,24 +88,24 @@ fn check_options(options: &RunOptions) -> CliResult<()> {
 /// # Errors
 /// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
 /// hook has reported, is one.
-pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
-    let Some(total) = &options.total_budget else {
-        return run(app, options, task).await?;
+pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+    let Some(total) = &request.total_budget else {
+        return run(app, request).await?;
     };
     if total.is_used_up() {
         return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
     }
-    let mut options = options.clone();
+    let mut request = request.clone();
     let BudgetCap { usd, tokens } = total.at_most();
-    options.bounds.budget = options.bounds.budget.into_iter().chain(usd).min();
-    options.bounds.tokens = options.bounds.tokens.into_iter().chain(tokens).min();
-    run(app, &options, task).await?
+    request.bounds.budget = request.bounds.budget.into_iter().chain(usd).min();
+    request.bounds.tokens = request.bounds.tokens.into_iter().chain(tokens).min();
+    run(app, &request).await?
 }
 
 /// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
-async fn run(app: &App, options: &RunOptions, task: Task) -> CliResult<CliResult<FinishedRun>> {
+async fn run(app: &App, request: &RunRequest) -> CliResult<CliResult<FinishedRun>> {
     let run = async {
-        let mut finished = Box::pin(run_session(app, options, task)).await?;
+        let mut finished = Box::pin(run_session(app, request)).await?;
         if let Some(telemetry) = finished.telemetry.take() {
             telemetry.export(&app.terminal).await;
         }

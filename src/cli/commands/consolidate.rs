@@ -56,13 +56,14 @@ async fn run(app: &App, args: ConsolidateArgs) -> CliResult<WorkOutcome> {
     };
     let task = args.task(app)?;
     let mut debate = Debate { question: String::new(), models, judge, rounds };
-    check_distinct(app, &args.options, &debate).await?;
-    let settings = app.load(&with_model(&args.options, &debate.judge).flags())?.settings;
+    let request = args.options.request();
+    check_distinct(app, &request, &debate).await?;
+    let settings = app.load(&with_model(&request, &debate.judge).flags())?.settings;
     directories::prepare(&settings)?;
-    let work = RunningWork::begin(app, &settings, args.options, COMMAND, task)?;
+    let work = RunningWork::begin(app, &settings, request, COMMAND, task)?;
     debate.question = work.record.start().task;
     let limits = &work.limits;
-    let held = HeldDebate { work: &work, limits, options: &work.options, prefix: "", debate: &debate };
+    let held = HeldDebate { work: &work, limits, request: &work.request, prefix: "", debate: &debate };
     let ended = held.hold().await;
     match ended {
         Ok(consolidation) => {

@@ -5,11 +5,11 @@ use crate::agent::output_schema::OutputSchema;
 use crate::agent::session::Session;
 use crate::agent::session_state::{SessionInfo, SessionState};
 use crate::agent::state_saver::StateSaver;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::RunSetup;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::notices;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::compose::session::{LockedSession, session_store};
 use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::error::CliResult;
@@ -63,14 +63,14 @@ impl OpenedSession {
     /// Fails when the session cannot be created or written.
     pub fn open(
         app: &App,
-        options: &RunOptions,
+        request: &RunRequest,
         setup: &mut RunSetup,
         sinks: Vec<Box<dyn EventSink>>,
     ) -> CliResult<Self> {
         let settings = &setup.settings;
         let resumed_session = setup.resumed_session.take();
         let LockedSession { id, journal, opened, about } = resumed_session.map_or_else(
-            || LockedSession::create(app, &session_store(settings), options.session_id.clone()),
+            || LockedSession::create(app, &session_store(settings), request.session_id.clone()),
             Ok,
         )?;
         let state_problem = opened.problem.as_deref().map(messages::state_unusable);

@@ -2,12 +2,12 @@
 
 use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::review_outcome::ReviewOutcome;
-use crate::cli::commands::run::run_task;
+use crate::cli::commands::run::{run_or_review, run_task};
 use crate::cli::commands::run_args::{RunOptions, parse_name};
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::{Preparation, PromptData};
+use crate::cli::compose::preparation::PromptData;
+use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::agents::REVIEWER;
@@ -24,7 +24,6 @@ use crate::report::OutputFormat;
 use crate::report::answer_shown::AnswerShown;
 use crate::terminal::Style;
 use clap::Args;
-use std::rc::Rc;
 
 /// Arguments of `agent review`.
 #[derive(Debug, Args)]
@@ -42,36 +41,34 @@ pub struct ReviewArgs {
 
 /// Runs `agent review` and returns the exit code.
 pub fn review(app: &App, args: ReviewArgs) -> u8 {
-    let mut options = args.options;
-    let task = unusable_option(&options).map_or(Ok(()), Err).and_then(|()| {
-        options.agent = Some(REVIEWER.to_owned());
-        options.prompt_is_data = true;
-        let config = app.load(&options.flags())?;
-        Ok((changes(app, &config.settings, args.base.as_deref())?, Box::new(config)))
+    let options = args.options;
+    let mut request =
+        RunRequest { prompt_is_data: true, schema: Some(AnswerSchema::Review), ..options.request() };
+    let prepared = unusable_option(&options).map_or(Ok(()), Err).and_then(|()| {
+        request.overrides.agent = Some(REVIEWER.to_owned());
+        let settings = app.load(&request.flags())?.settings;
+        Ok((changes(app, &settings, args.base.as_deref())?, settings))
     });
-    let (diff, config) = match task {
+    let (diff, settings) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return run_task(app, &options, Err(error)),
     };
     let is_diff_complete = diff.too_large.is_empty();
     let outcome = ReviewOutcome { fail_on: args.fail_on, changed: diff.changed, is_diff_complete };
     if outcome.changed.is_empty() {
-        return nothing_to_review(app, &options, &config.settings, &diff.base);
+        return nothing_to_review(app, &options, &settings, &diff.base);
     }
-    let language = config.settings.language;
+    let language = settings.language;
     if !is_diff_complete {
         app.notify(Style::Warning, &messages::not_in_review_diff(&diff.too_large, language));
     }
     if !diff.not_shown.is_empty() {
         app.notify(Style::Warning, &messages::never_in_review_diff(&diff.not_shown, language));
     }
-    options.review = Some(Rc::new(outcome));
     let heading = messages::review_changes(&diff.base);
     let data = vec![PromptData { heading, text: diff.text, origin: MessageOrigin::GitDiff }];
-    let preparation = Preparation { data, ..Preparation::default() };
-    let prompt = messages::REVIEW_TASK.to_owned();
-    let task = Task::New { prompt, history: None, config: Some(config), preparation };
-    run_task(app, &options, Ok(task))
+    request.task = Task::new(messages::REVIEW_TASK).with_data(data);
+    run_or_review(app, &options, Ok(request), Some(&outcome))
 }
 
 /// Returns the error about an option of `run` that a review does not have.

@@ -6,8 +6,9 @@ use crate::agent::session::Session;
 use crate::agent::session_state::SessionInfo;
 use crate::cli::commands::opened_session::OpenedSession;
 use crate::cli::commands::report::RequestedReport;
+use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
-use crate::cli::commands::run_setup::{RunSetup, Task};
+use crate::cli::commands::run_setup::RunSetup;
 use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::InteractionOptions;
@@ -18,6 +19,7 @@ use crate::cli::compose::memory::store_corrections;
 use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::session::{session_store, verify_approvals};
 use crate::cli::compose::skills;
 use crate::cli::compose::startup::RunStartup;
@@ -54,25 +56,22 @@ use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
 /// Runs `agent run` and returns the exit code.
-pub fn run(app: &App, mut args: RunArgs) -> u8 {
-    args.options.prompt_is_data = is_from_stdin(args.prompt.as_deref());
+pub fn run(app: &App, args: RunArgs) -> u8 {
+    let prompt_is_data = is_from_stdin(args.prompt.as_deref());
     let history = args.history;
     let preparation =
         Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
-    let task = read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New {
-        prompt,
-        history,
-        config: None,
-        preparation,
+    let request = read_prompt(&app.terminal, args.prompt).map(|prompt| {
+        let task = Task::New { prompt, history, preparation };
+        RunRequest { task, prompt_is_data, ..args.options.request() }
     });
-    run_task(app, &args.options, task)
+    run_task(app, &args.options, request)
 }
 
 /// Runs `agent resume` and returns the exit code.
-pub fn resume(app: &App, mut args: ResumeArgs) -> u8 {
+pub fn resume(app: &App, args: ResumeArgs) -> u8 {
     // With `--last` the prompt may stand in the place of the id.
-    args.options.prompt_is_data =
-        [&args.id, &args.prompt].into_iter().any(|text| text.as_deref() == Some("-"));
+    let prompt_is_data = [&args.id, &args.prompt].into_iter().any(|text| text.as_deref() == Some("-"));
     let (id, prompt) = match (args.last, args.id, args.prompt) {
         (true, prompt, None) => (None, prompt),
         (true, Some(_), Some(_)) => {
@@ -86,11 +85,11 @@ pub fn resume(app: &App, mut args: ResumeArgs) -> u8 {
         (_, id, prompt) => (id, prompt),
     };
     let prompt = prompt.map(|prompt| read_prompt(&app.terminal, Some(prompt))).transpose();
-    run_task(
-        app,
-        &args.options,
-        prompt.map(|prompt| Task::Resume { id, prompt, preparation: Preparation::default() }),
-    )
+    let request = prompt.map(|prompt| {
+        let task = Task::Resume { id, prompt, preparation: Preparation::default() };
+        RunRequest { task, prompt_is_data, ..args.options.request() }
+    });
+    run_task(app, &args.options, request)
 }
 
 /// Checks whether [`read_prompt`] reads the prompt from standard input.
@@ -116,15 +115,24 @@ pub struct FinishedRun {
     pub telemetry: Option<Telemetry>,
 }
 
-/// Runs the task, writes the result and returns the exit code.
-pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
-    let format = options.format();
+/// Performs the request, writes the result and returns the exit code.
+pub fn run_task(app: &App, options: &RunOptions, request: CliResult<RunRequest>) -> u8 {
+    run_or_review(app, options, request, None)
+}
+
+/// Performs the request, writes the result, whose form and exit code `review` decides if it is one, and returns the exit code.
+pub fn run_or_review(
+    app: &App,
+    options: &RunOptions,
+    request: CliResult<RunRequest>,
+    review: Option<&ReviewOutcome>,
+) -> u8 {
+    let format = request.as_ref().map_or(options.format(), |request| request.format);
     let report = RequestedReport::from_options(app, options);
-    let done = task.and_then(|task| catch_panic(|| app.block_on(run_session(app, options, task))));
+    let done = request.and_then(|request| catch_panic(|| app.block_on(run_session(app, &request))));
     let (result, shown, settings, telemetry, code) = match done {
         Ok(FinishedRun { result, shown, settings, telemetry, .. }) => {
             let code = exit_code(&result, options.exit_code_on_partial);
-            let review = options.review.as_ref();
             let code = review.map_or(code, |review| review.exit_code(app, &settings, &result, code));
             (result, shown, Some(settings), telemetry, code)
         }
@@ -140,7 +148,7 @@ pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
             Ok(())
         });
     }
-    let written = match (&options.review, &settings) {
+    let written = match (review, &settings) {
         (Some(review), Some(settings)) if format == OutputFormat::Text => {
             review.write(app, settings, &result)
         }
@@ -189,15 +197,15 @@ pub fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 ///
 /// # Errors
 /// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
-pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
-    let mut setup = Box::pin(RunSetup::prepare(app, options, &task)).await?;
+pub async fn run_session(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+    let mut setup = Box::pin(RunSetup::prepare(app, request)).await?;
     let telemetry = run_sinks::telemetry(app, &mut setup);
     let EventSinks { sinks, answer_shown, stream_end: _before_the_result } =
-        run_sinks::build(app, options, &setup, telemetry.clone())?;
-    let opened = OpenedSession::open(app, options, &mut setup, sinks)?;
-    let settings = setup.settings;
-    let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
-    let reviewer = setup.review.reviewer(app, &settings, (&options.earlier_sessions, &opened.id))?;
+        run_sinks::build(app, request, &setup, telemetry.clone())?;
+    let opened = OpenedSession::open(app, request, &mut setup, sinks)?;
+    let (settings, preparation) = (setup.settings, request.task.preparation());
+    let interaction = interaction(request, &settings, &setup.interrupt, &opened)?;
+    let reviewer = setup.review.reviewer(app, &settings, (&request.earlier_sessions, &opened.id))?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
@@ -210,7 +218,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     };
     let engine = Engine { reviewer, ..compose::engine(app, &settings, parts, interaction)? };
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
-    let first_message = first_message(task, &opened.id, &opened.session.borrow())?;
+    let first_message = first_message(&request.task, &opened.id, &opened.session.borrow())?;
     let agent = Agent {
         models: setup.clients,
         definitions: compose::allowed_tool_definitions(&engine),
@@ -219,7 +227,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         session: Rc::clone(&opened.session),
         emitter: opened.emitter,
         state_saver: Some(opened.state_saver),
-        total_budget: options.total_budget.as_ref().map(|total| total.join(&opened.session)),
+        total_budget: request.total_budget.as_ref().map(|total| total.join(&opened.session)),
         digest: RefCell::default(),
         source: Rc::clone(&app.source),
         interrupt: setup.interrupt,
@@ -233,7 +241,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
         has_system: has_system(&opened.about, &settings.agent.name),
         began_in: opened.about.workspace.clone(),
-        options,
+        request,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
         input_history: setup.input_history,
@@ -243,8 +251,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         infos: setup.new_skills.into_iter().chain(opened.state_problem).collect(),
         interrupted_calls: opened.interrupted_calls,
     };
-    let run = Box::pin(run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host)));
-    let result = with_messages_and_notices(app, options, &settings, (&agent, setup.mcp), run).await;
+    let run = Box::pin(run_agent(app, &settings, &agent, start, preparation.run(&agent, &setup.host)));
+    let result = with_messages_and_notices(app, request, &settings, (&agent, setup.mcp), run).await;
     let (first_step, session) = (opened.state.history.last_step(), agent.session.borrow());
     let (spent, has_summary) = (session.spent_in_run(), session.has_summary_at_limit());
     Ok(FinishedRun { result, has_summary, shown: answer_shown, settings, spent, first_step, telemetry })
@@ -253,12 +261,12 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
 /// Performs `run` with the messages that the user of a chat types meanwhile, and with the notices of MCP servers, which it ends.
 async fn with_messages_and_notices(
     app: &App,
-    options: &RunOptions,
+    request: &RunRequest,
     settings: &Settings,
     (agent, servers): (&Agent, McpServers),
     run: impl Future<Output = RunResult>,
 ) -> RunResult {
-    let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
+    let queue = request.chat.as_ref().map(|_| (&request.queue, settings.chat.queue));
     let result = with_queue(app, queue, Box::pin(with_server_notices(agent, &servers, run))).await;
     servers.finish_and_notify(app, settings).await;
     result
@@ -284,9 +292,9 @@ async fn with_server_notices(
 }
 
 /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
-fn first_message(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
+fn first_message(task: &Task, id: &str, session: &Session) -> CliResult<Option<String>> {
     match task {
-        Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
+        Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt.clone())),
         Task::Resume { prompt: None, .. } if !session.has_task() => {
             let message = format!(
                 "session {id} ended before it had a task: give it one with `agent resume {id} \"…\"`"
@@ -301,22 +309,22 @@ fn first_message(task: Task, id: &str, session: &Session) -> CliResult<Option<St
 
 /// Returns the interaction options, with the approvals that the user has answered since the last run of the session.
 fn interaction(
-    options: &RunOptions,
+    request: &RunRequest,
     settings: &Settings,
     interrupt: &CancellationToken,
     opened: &OpenedSession,
 ) -> CliResult<InteractionOptions> {
     let approvals = verify_approvals(settings, &opened.id, opened.session.borrow().approvals().clone())?;
-    let ask_until = (options.format() == OutputFormat::Text).then(|| interrupt.clone());
-    let queue = options.queue.only_if(settings.chat.queue);
+    let ask_until = (request.format == OutputFormat::Text).then(|| interrupt.clone());
+    let queue = request.queue.only_if(settings.chat.queue);
     let no_approver = settings.approvals;
-    let client = options.client.clone();
-    Ok(InteractionOptions { ask_until, client, no_approver, approvals, dry_run: options.dry_run, queue })
+    let client = request.client.clone();
+    Ok(InteractionOptions { ask_until, client, no_approver, approvals, dry_run: request.dry_run, queue })
 }
 
 /// The data of the first events of a run.
 struct StartupEvents<'a> {
-    options: &'a RunOptions,
+    request: &'a RunRequest,
     id: String,
     startup: RunStartup,
     /// The messages of `--history`.
@@ -404,7 +412,7 @@ fn emit_startup_events(
     start: StartupEvents<'_>,
 ) -> Result<(), EmitError> {
     let StartupEvents {
-        options,
+        request,
         id,
         startup: RunStartup { start_event, model_messages, change_notices },
         input_history,
@@ -424,7 +432,7 @@ fn emit_startup_events(
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
             imported_from: None,
-            work_id: options.work_id.clone(),
+            work_id: request.work_id.clone(),
         })?;
     }
     emitter.emit(start_event)?;
@@ -442,13 +450,13 @@ fn emit_startup_events(
     }
     // The task is saved before anything that takes time: a session without a task cannot be resumed.
     let prompt =
-        first_message.clone().filter(|text| !options.prompt_is_data && text != messages::RESUME_MESSAGE);
+        first_message.clone().filter(|text| !request.prompt_is_data && text != messages::RESUME_MESSAGE);
     let first_message = agent.session.borrow().with_schema(first_message);
     if let Some(text) = first_message {
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
     }
     if !has_system {
-        notices.extend(emit_system_message(app, settings, agent, &listed_skills, options.chat.is_some())?);
+        notices.extend(emit_system_message(app, settings, agent, &listed_skills, request.chat.is_some())?);
     } else if let Some(text) = outdated_instructions(settings, &agent.session.borrow()) {
         notices.extend(reported_once(app, agent, text));
     }

@@ -1,30 +1,21 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
-use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
-use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::config::flags::Flags;
-use crate::config::grants::Grants;
 use crate::config::schema::SandboxMode;
-use crate::config::settings::Settings;
 use crate::config::trust::TrustFlag;
 use crate::config::verbosity::Verbosity;
 use crate::core::evaluation::EvaluationMode;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
-use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::OutputFormat;
-use crate::report::chat_log::ShownNotices;
 use crate::report::session_report::ReportFormat;
-use crate::tools::hub::HubAccess;
 use clap::{Args, ValueEnum};
-use serde_json::Value;
 use std::path::PathBuf;
-use std::rc::Rc;
 use strum::VariantArray;
 
 /// Arguments of `agent run`.
@@ -201,63 +192,29 @@ pub struct RunOptions {
     /// Exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
-    /// Whether the prompt comes from standard input or a file, so that it is not searched for corrections of the user.
-    #[arg(skip)]
-    pub prompt_is_data: bool,
-    /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
-    #[arg(skip)]
-    pub bounds: RunBounds,
-    /// The budget that the run shares with other runs.
-    #[arg(skip)]
-    pub total_budget: Option<Rc<TotalBudget>>,
-    /// Id of the session that a new run creates; without it, a new one.
-    #[arg(skip)]
-    pub session_id: Option<String>,
-    /// Id of the command of several runs, such as `agent loop`, of which this is one.
-    #[arg(skip)]
-    pub work_id: Option<String>,
-    /// In `agent loop`: the sessions of the earlier iterations, whose changes are reviewed together with those of the run.
-    #[arg(skip)]
-    pub earlier_sessions: Vec<String>,
-    /// The program that drives the run, if it is no user.
-    #[arg(skip)]
-    pub client: Option<RunClient>,
-    /// MCP servers of the client: the section `mcp` of the configuration, as JSON.
-    #[arg(skip)]
-    pub mcp_servers: Option<String>,
-    /// JSON Schema of the client that the answer must match.
-    #[arg(skip)]
-    pub schema: Option<String>,
-    /// Settings of the definition of an agent of a Hub, by key.
-    #[arg(skip)]
-    pub definition: Vec<(String, Value)>,
-    /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
-    #[arg(skip)]
-    pub grants: Option<Grants>,
-    /// The Hub on which the agent may act.
-    #[arg(skip)]
-    pub hub: Option<HubAccess>,
-    /// In `agent chat`: messages that the user types while the run works.
-    #[arg(skip)]
-    pub queue: MessageQueue,
-    /// In `agent chat`: the notices that the conversation has shown.
-    #[arg(skip)]
-    pub chat: Option<ShownNotices>,
-    /// In `agent review`: how its result is shown and which exit code it has.
-    #[arg(skip)]
-    pub review: Option<Rc<ReviewOutcome>>,
 }
 
 impl RunOptions {
-    /// Returns the verbosity on standard error: from the flags, else from the configuration.
-    pub fn detail(&self, settings: &Settings) -> Verbosity {
-        let configured = Some(settings.logging.level).filter(|level| *level != Verbosity::Human);
-        let (level, for_programs) = (self.log_level.or(configured), self.format() != OutputFormat::Text);
-        Verbosity::choose(self.quiet, self.verbose, level, for_programs)
+    /// Returns the request for a run with these options, without its task.
+    pub fn request(&self) -> RunRequest {
+        RunRequest {
+            overrides: self.overrides(),
+            images: self.image.clone(),
+            schema: self.output_schema.clone().map(AnswerSchema::File),
+            checks: self.check.clone(),
+            dry_run: self.dry_run,
+            clear_cache: self.cache_clear,
+            format: self.format(),
+            quiet: self.quiet,
+            verbose: self.verbose,
+            log_level: self.log_level,
+            show_costs: self.show_costs,
+            ..RunRequest::default()
+        }
     }
 
     /// Returns the settings among these options.
-    pub fn flags(&self) -> Flags {
+    fn overrides(&self) -> Flags {
         Flags {
             agent: self.agent.clone(),
             mode: self.mode,
@@ -270,7 +227,7 @@ impl RunOptions {
                 (true, _) => Some(false),
                 (false, cache) => cache.then_some(true),
             },
-            no_stream: self.no_stream || !self.takes_deltas(),
+            no_stream: self.no_stream,
             max_steps: self.max_steps,
             timeout: self.timeout,
             step_timeout: self.step_timeout,
@@ -289,7 +246,6 @@ impl RunOptions {
             allow_host: self.allow_host.clone(),
             allow_write: self.allow_write.clone(),
             mcp_config: self.mcp_config.clone(),
-            mcp_servers: self.mcp_servers.clone(),
             disable_mcp: self.disable_mcp,
             trust: match &self.trust_workspace {
                 None => TrustFlag::Stored,
@@ -301,22 +257,13 @@ impl RunOptions {
             health: self.health,
             review: self.review_changes,
             log_file: self.log_file.clone(),
-            definition: self.definition.clone(),
             ..common_flags(&self.common)
-        }
-    }
-
-    /// Checks whether something receives an answer piece by piece.
-    fn takes_deltas(&self) -> bool {
-        match &self.client {
-            Some(client) => client.takes_deltas,
-            None => self.format() != OutputFormat::Json && !self.quiet,
         }
     }
 
     /// Returns the format of standard output.
     pub fn format(&self) -> OutputFormat {
-        if self.json { OutputFormat::Json } else { self.output_format.unwrap_or(OutputFormat::Text) }
+        if self.json { OutputFormat::Json } else { self.output_format.unwrap_or_default() }
     }
 }
 

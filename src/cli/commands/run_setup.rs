@@ -3,7 +3,6 @@
 use crate::agent::context_window::result_tokens;
 use crate::agent::output_schema::OutputSchema;
 use crate::agent::subagent::SubagentHost;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::change_review::ReviewSetup;
@@ -15,7 +14,7 @@ use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::memory;
 use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::compose::output_schema;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
 use crate::cli::compose::session::{LockedSession, use_state_with};
 use crate::cli::compose::skills::{self, OfferedSkills};
 use crate::cli::compose::subagents;
@@ -40,35 +39,10 @@ use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
 use crate::tools::{Access, Tool};
 use std::cell::OnceCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// The task of `agent run` or `agent resume`.
-pub enum Task {
-    /// A new session.
-    New {
-        /// The prompt.
-        prompt: String,
-        /// The file of an earlier conversation.
-        history: Option<PathBuf>,
-        /// The configuration, if it is loaded already.
-        config: Option<Box<LoadedConfig>>,
-        /// The steps before the work on the task.
-        preparation: Preparation,
-    },
-    /// An existing session.
-    Resume {
-        /// Its id; `None` for the newest.
-        id: Option<String>,
-        /// The next message of the user.
-        prompt: Option<String>,
-        /// The steps before the work on it.
-        preparation: Preparation,
-    },
-}
 
 /// The prepared parts of a run, before its session is restored or created.
 pub struct RunSetup {
@@ -90,8 +64,6 @@ pub struct RunSetup {
     pub input_history: Vec<HistoryMessage>,
     /// The images of the first message.
     pub images: InputImages,
-    /// The steps before the work on the task.
-    pub preparation: Preparation,
     /// Starts child processes.
     pub launcher: Rc<Launcher>,
     /// Cancelled by a signal.
@@ -121,18 +93,18 @@ impl RunSetup {
     ///
     /// # Errors
     /// Fails for a configuration, a session or a model that is unusable.
-    pub async fn prepare(app: &App, options: &RunOptions, task: &Task) -> CliResult<Self> {
+    pub async fn prepare(app: &App, request: &RunRequest) -> CliResult<Self> {
         let (started_at, host) = (app.source.next_event_time(), Rc::default());
-        let (LoadedConfig { mut settings, mut notices, .. }, resumed_session) = load(app, options, task)?;
+        let (LoadedConfig { mut settings, mut notices, .. }, resumed_session) = load(app, request)?;
         // From here on, errors are reported without the secrets of these settings.
         let redactor = app.redactor(&settings);
-        let schema = output_schema(options)?;
-        let images = input_images(options, task)?;
-        let (input_history, preparation) = (input_history(task)?, preparation(task));
+        let schema = output_schema(request)?;
+        let images = input_images(request)?;
+        let input_history = input_history(&request.task)?;
         directories::prepare(&settings)?;
         let launcher = compose::launcher(app, &settings)?;
-        let interrupt = interrupt(app, options, &launcher, &settings)?;
-        clear_answer_cache(options, &settings)?;
+        let interrupt = interrupt(app, request, &launcher, &settings)?;
+        clear_answer_cache(request, &settings)?;
         let (models, caps, review) = connect_models(app, &settings, &host, resumed_session.as_ref()).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
@@ -146,17 +118,17 @@ impl RunSetup {
             skills::offered(&settings, &toolbox, last_run);
         notices.extend(warnings);
         let tool = has_tool.then(|| Box::new(UseSkill { skills: skills.clone() }) as Box<dyn Tool>);
-        let own = memory::tools(&settings, &app.source).into_iter().chain(hub_tools(options));
+        let own = memory::tools(&settings, &app.source).into_iter().chain(hub_tools(request));
         let toolbox = own.fold(toolbox.with(tool), |toolbox, tool| toolbox.with(Some(tool)));
         let mcp_options = McpOptions {
-            dry_run: options.dry_run,
-            ask_until: (options.format() == OutputFormat::Text).then(|| interrupt.clone()),
-            hosted: options.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
+            dry_run: request.dry_run,
+            ask_until: (request.format == OutputFormat::Text).then(|| interrupt.clone()),
+            hosted: request.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
         };
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
         let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
-        refuse_without_grants(options, &mcp.tools, &mut settings);
-        notices.extend(mcp.take_notices(app, options.quiet));
+        refuse_without_grants(request, &mcp.tools, &mut settings);
+        notices.extend(mcp.take_notices(app, request.quiet));
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,
@@ -168,7 +140,6 @@ impl RunSetup {
             schema,
             input_history,
             images,
-            preparation,
             launcher,
             interrupt,
             clients: models.clients,
@@ -185,13 +156,13 @@ impl RunSetup {
 }
 
 /// Returns the tools for the Hub on which the agent may act.
-fn hub_tools(options: &RunOptions) -> impl Iterator<Item = Box<dyn Tool>> {
-    options.hub.iter().flat_map(HubAccess::tools)
+fn hub_tools(request: &RunRequest) -> impl Iterator<Item = Box<dyn Tool>> {
+    request.hub.iter().flat_map(HubAccess::tools)
 }
 
 /// Refuses the calls of tools of MCP servers for which an agent of a Hub has no grant.
-fn refuse_without_grants(options: &RunOptions, tools: &[McpTool], settings: &mut Settings) {
-    let Some(grants) = &options.grants else { return };
+fn refuse_without_grants(request: &RunRequest, tools: &[McpTool], settings: &mut Settings) {
+    let Some(grants) = &request.grants else { return };
     let needed = tools.iter().map(|tool| (tool.name().to_owned(), needed_grant(settings, tool)));
     settings.policy.missing_grants = needed.filter(|(_, grant)| !grants.has(grant)).collect();
 }
@@ -208,11 +179,11 @@ fn needed_grant(settings: &Settings, tool: &McpTool) -> String {
 /// Returns what interrupts the run: the program that drives it, or a signal.
 fn interrupt(
     app: &App,
-    options: &RunOptions,
+    request: &RunRequest,
     launcher: &Launcher,
     settings: &Settings,
 ) -> CliResult<CancellationToken> {
-    match &options.client {
+    match &request.client {
         Some(client) => Ok(client.interrupt.clone()),
         None => compose::arm_interrupt(app, Some(launcher), settings.language),
     }
@@ -234,8 +205,8 @@ async fn connect_models(
 }
 
 /// Empties the answer cache if `--cache-clear` is set.
-fn clear_answer_cache(options: &RunOptions, settings: &Settings) -> CliResult<()> {
-    if !options.cache_clear {
+fn clear_answer_cache(request: &RunRequest, settings: &Settings) -> CliResult<()> {
+    if !request.clear_cache {
         return Ok(());
     }
     compose::open_answer_cache(settings)?.clear().map_err(|error| {
@@ -244,27 +215,24 @@ fn clear_answer_cache(options: &RunOptions, settings: &Settings) -> CliResult<()
 }
 
 /// Loads the settings and the session to resume, whose agent and model become the defaults.
-fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
-    let mut loaded = match task {
-        Task::New { config: Some(config), .. } => LoadedConfig::clone(config),
-        Task::New { config: None, .. } | Task::Resume { .. } => app.load(&options.flags())?,
-    };
+fn load(app: &App, request: &RunRequest) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
+    let mut loaded = app.load(&request.flags())?;
     let mut resumed_session = None;
-    if let Task::Resume { id, .. } = task {
+    if let Task::Resume { id, .. } = &request.task {
         use_state_with(&mut loaded.settings, id.as_deref());
         let session = LockedSession::open(&loaded.settings, id.as_deref())?;
         let state = loaded.settings.state.clone();
-        loaded = app.load(&session.with_session_defaults(options.flags(), &loaded))?;
+        loaded = app.load(&session.with_session_defaults(request.flags(), &loaded))?;
         loaded.settings.state = state;
         resumed_session = Some(session);
     }
-    options.bounds.apply(&mut loaded.settings);
-    loaded.settings.guardrails.set_gates(&options.check, options.dry_run);
-    if options.dry_run {
+    request.bounds.apply(&mut loaded.settings);
+    loaded.settings.guardrails.set_gates(&request.checks, request.dry_run);
+    if request.dry_run {
         loaded.settings.evaluation.mode = EvaluationMode::Off;
     }
     // Both change nothing.
-    loaded.settings.auto_review.enabled &= !options.dry_run && options.review.is_none();
+    loaded.settings.auto_review.enabled &= !request.dry_run && !request.is_review();
     Ok((loaded, resumed_session))
 }
 
@@ -277,31 +245,25 @@ fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
 }
 
 /// Reads the images of the first message.
-fn input_images(options: &RunOptions, task: &Task) -> CliResult<InputImages> {
-    if matches!(task, Task::Resume { prompt: None, .. }) && !options.image.is_empty() {
+fn input_images(request: &RunRequest) -> CliResult<InputImages> {
+    if matches!(request.task, Task::Resume { prompt: None, .. }) && !request.images.is_empty() {
         return Err(CliError::new(
             FailureKind::Usage,
             "--image needs a prompt, whose message contains the image",
         ));
     }
-    match &options.client {
-        Some(client) if options.image.is_empty() => Ok(client.images.clone()),
-        _ => InputImages::read(&options.image),
+    match &request.client {
+        Some(client) if request.images.is_empty() => Ok(client.images.clone()),
+        _ => InputImages::read(&request.images),
     }
 }
 
 /// Returns the schema of the answer: of a review, of a client, or of `--output-schema`.
-fn output_schema(options: &RunOptions) -> CliResult<Option<Rc<OutputSchema>>> {
-    match (&options.review, &options.schema) {
-        (Some(_), _) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
-        (None, Some(text)) => output_schema::given(text).map(Some),
-        (None, None) => output_schema::read_output_schema(options.output_schema.as_deref()),
-    }
-}
-
-/// Returns the steps before the work on the task.
-fn preparation(task: &Task) -> Preparation {
-    match task {
-        Task::New { preparation, .. } | Task::Resume { preparation, .. } => preparation.clone(),
+fn output_schema(request: &RunRequest) -> CliResult<Option<Rc<OutputSchema>>> {
+    match &request.schema {
+        Some(AnswerSchema::Review) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
+        Some(AnswerSchema::Text(text)) => output_schema::given(text).map(Some),
+        Some(AnswerSchema::File(file)) => output_schema::read_output_schema(file).map(Some),
+        None => Ok(None),
     }
 }

@@ -1,8 +1,8 @@
 //! Creates the event sinks of a run, among them that of telemetry, from settings and environment.
 
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::RunSetup;
 use crate::cli::compose::app::App;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::compose::run_client::ClientSink;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
@@ -37,27 +37,27 @@ const ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OT
 /// Fails when the log file cannot be opened.
 pub fn build(
     app: &App,
-    options: &RunOptions,
+    request: &RunRequest,
     setup: &RunSetup,
     telemetry: Option<Telemetry>,
 ) -> CliResult<EventSinks> {
     let settings = &setup.settings;
     let report = ReportOptions {
-        format: options.format(),
+        format: request.format,
         language: settings.language,
-        detail: options.detail(settings),
+        detail: request.detail(settings),
         // The answer of a review is JSON, from which the findings on standard output are made.
-        answer_detail: if options.review.is_some() { Verbosity::Debug } else { Verbosity::Human },
+        answer_detail: if request.is_review() { Verbosity::Debug } else { Verbosity::Human },
         log_file: settings.logging.file.as_ref().map(Into::into),
-        dry_run: options.dry_run,
-        show_costs: options.show_costs,
-        chat: options.chat.clone(),
+        dry_run: request.dry_run,
+        show_costs: request.show_costs,
+        chat: request.chat.clone(),
         session_id: setup.resumed_session.as_ref().map(|session| session.id.clone()),
         telemetry,
     };
     let mut built = report::build_sinks(&app.terminal, report)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
-    let client = options.client.as_ref().map(|client| ClientSink(Rc::clone(&client.listener)));
+    let client = request.client.as_ref().map(|client| ClientSink(Rc::clone(&client.listener)));
     built.sinks.extend(client.map(|sink| Box::new(sink) as Box<dyn EventSink>));
     Ok(built)
 }

@@ -26,6 +26,7 @@ pub mod output_schema;
 pub mod panic_hook;
 pub mod preparation;
 pub mod prompt;
+pub mod request;
 pub mod run_client;
 pub mod secrets;
 pub mod server_questions;

@@ -39,8 +39,7 @@ fn unusable(problem: &str) -> CliError {
 ///
 /// # Errors
 /// Fails for an unreadable file and for an unusable schema; the message contains the position.
-pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
-    let Some(file) = file else { return Ok(None) };
+pub fn read_output_schema(file: &Path) -> CliResult<Rc<OutputSchema>> {
     let wrong = |problem: String| {
         CliError::new(
             FailureKind::Config,
@@ -49,5 +48,5 @@ pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSche
     };
     let text = read_text(file, MAX_SCHEMA_BYTES).map_err(|error| wrong(error.to_string()))?;
     let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
-    OutputSchema::parse(&text).map(|schema| Some(Rc::new(schema))).map_err(|error| wrong(error.to_string()))
+    OutputSchema::parse(&text).map(Rc::new).map_err(|error| wrong(error.to_string()))
 }

@@ -11,11 +11,11 @@ mod session;
 mod updates;
 
 use crate::cli::commands::client_run::ClientArgs;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::{self, Protocol, Reply};
+use crate::cli::compose::request::RunRequest;
 use crate::cli::compose::session::use_state_with;
 use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
@@ -46,11 +46,11 @@ const MAX_SESSIONS: usize = 64;
 ///
 /// # Errors
 /// Fails for options that cannot be honoured, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
-    let options = args.into_options()?;
+pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
+    let request = args.request()?;
     json_rpc::serve(app, |outbox, interrupt| Server {
         app,
-        options,
+        request,
         outbox,
         interrupt,
         is_editor: None,
@@ -61,7 +61,7 @@ pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
 /// The server and the sessions that its client has open.
 struct Server<'a> {
     app: &'a App,
-    options: RunOptions,
+    request: RunRequest,
     outbox: Rc<Outbox>,
     interrupt: CancellationToken,
     /// Whether the client returns texts of its files; absent before `initialize`.
@@ -122,7 +122,7 @@ impl Server<'_> {
         let mut prompts = PromptCapabilities::new();
         prompts.embedded_context = true;
         prompts.image =
-            self.app.load(&self.options.flags()).is_ok_and(|loaded| accepts_images(&loaded.settings));
+            self.app.load(&self.request.flags()).is_ok_and(|loaded| accepts_images(&loaded.settings));
         let mut servers = McpCapabilities::new();
         servers.http = true;
         let mut sessions = SessionCapabilities::new();
@@ -162,7 +162,7 @@ impl Server<'_> {
         if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&id) {
             return Err(invalid_request(&format!("at most {MAX_SESSIONS} sessions are open; close one")));
         }
-        Session::open(self.app, &self.options, id, &place.cwd, &place.servers)
+        Session::open(self.app, &self.request, id, &place.cwd, &place.servers)
     }
 
     /// Keeps a session that was opened; its client receives `about`, then its commands.
@@ -178,7 +178,7 @@ impl Server<'_> {
     }
 
     fn list(&self, request: ListSessionsRequest) -> Result<Reply<'static>, Error> {
-        let mut flags = self.options.flags();
+        let mut flags = self.request.flags();
         if let Some(cwd) = request.cwd {
             flags.workspace = Some(session::workspace(flags.workspace.as_deref(), &cwd)?);
         }

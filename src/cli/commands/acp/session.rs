@@ -6,16 +6,15 @@ use super::questions::{ask, ask_unsaved};
 use super::servers::{client_servers, secrets};
 use super::updates::{UpdateStream, send_update};
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::json_rpc::error_for;
 use crate::cli::compose::json_rpc::message::{failed, invalid_params, invalid_request};
 use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::user_commands::UserCommands;
+use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::event::Record;
 use crate::engine::policy::Mode;
@@ -63,36 +62,36 @@ pub struct Session {
     /// Names of the client's MCP servers that are not used.
     ignored_servers: Vec<String>,
     app: App,
-    options: RunOptions,
+    request: RunRequest,
     choices: RefCell<Choices>,
     /// The request of the running prompt, and what interrupts it.
     prompt: RefCell<Option<(RequestId, CancellationToken)>>,
 }
 
 impl Session {
-    /// Opens the session `id` in the directory `cwd`, with the options of this server and the MCP servers of the client.
+    /// Opens the session `id` in the directory `cwd`, with the request of this server and the MCP servers of the client.
     ///
     /// # Errors
     /// When the directory is not the one of `--workspace`, or the configuration is invalid.
     pub fn open(
         app: &App,
-        options: &RunOptions,
+        request: &RunRequest,
         id: String,
         cwd: &Path,
         servers: &[McpServer],
     ) -> Result<Self, Error> {
         let app = app.with_client_secrets(secrets(servers));
-        let mut options = options.clone();
-        options.common.workspace = Some(workspace(options.common.workspace.as_deref(), cwd)?);
-        let load = |options: &RunOptions| app.load(&options.flags()).map_err(|error| error_for(&app, &error));
-        let mut loaded = load(&options)?;
+        let mut request = request.clone();
+        request.overrides.workspace = Some(workspace(request.overrides.workspace.as_deref(), cwd)?);
+        let load = |request: &RunRequest| app.load(&request.flags()).map_err(|error| error_for(&app, &error));
+        let mut loaded = load(&request)?;
         let configured = &loaded.settings.mcp.servers;
         let added = client_servers(servers, |name| configured.contains_key(name))?;
         let mut ignored_servers = Vec::new();
         if let Some(added) = added {
-            options.mcp_servers = Some(added.section);
+            request.overrides.mcp_servers = Some(added.section);
             ignored_servers = added.ignored;
-            loaded = load(&options)?;
+            loaded = load(&request)?;
         }
         let settings = loaded.settings.clone();
         let files = SessionFiles::open(&app, &settings).map_err(|error| failed(&error))?;
@@ -104,7 +103,7 @@ impl Session {
             ignored_servers,
             settings,
             app,
-            options,
+            request,
             choices: RefCell::new(choices),
             prompt: RefCell::default(),
         })
@@ -149,11 +148,11 @@ impl Session {
     fn agents(&self) -> impl Iterator<Item = &str> {
         let chosen = &self.settings.agent.name;
         let agents = self.settings.agents.iter().map(|agent| agent.name.as_str());
-        agents.filter(move |name| self.options.agent.is_none() || name == chosen)
+        agents.filter(move |name| self.request.overrides.agent.is_none() || name == chosen)
     }
 
     fn efforts(&self) -> impl Iterator<Item = &'static str> {
-        let levels: &[Effort] = if self.options.effort.is_none() { Effort::VARIANTS } else { &[] };
+        let levels: &[Effort] = if self.request.overrides.effort.is_none() { Effort::VARIANTS } else { &[] };
         std::iter::once(CONFIGURED).chain(levels.iter().map(|effort| effort.name()))
     }
 
@@ -266,8 +265,8 @@ impl Session {
             hooks: None,
             servers: Vec::new(),
         };
-        let (options, language) = (self.run_options(client), self.settings.language);
-        let work = run_for_client(&self.app, &options, self.task(prompt.text));
+        let (request, language) = (self.run_request(client, prompt.text), self.settings.language);
+        let work = run_for_client(&self.app, &request);
         let permissions = async {
             while let Some(question) = asked.recv().await {
                 ask(outbox, &self.id, &updates, language, question).await;
@@ -320,25 +319,22 @@ impl Session {
         }
     }
 
-    fn run_options(&self, client: RunClient) -> RunOptions {
+    fn run_request(&self, client: RunClient, prompt: String) -> RunRequest {
         let choices = self.choices.borrow().clone();
-        RunOptions {
-            agent: choices.agent.or_else(|| self.options.agent.clone()),
-            effort: choices.effort.or(self.options.effort),
-            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds.clone() },
+        let own = &self.request.overrides;
+        let (agent, effort) = (choices.agent.or_else(|| own.agent.clone()), choices.effort.or(own.effort));
+        RunRequest {
+            overrides: Flags { agent, effort, ..own.clone() },
+            bounds: RunBounds { mode: Some(choices.mode), ..self.request.bounds.clone() },
             client: Some(client),
             session_id: Some(self.id.clone()),
-            ..self.options.clone()
+            ..self.request.with_task(self.task(prompt))
         }
     }
 
     fn task(&self, prompt: String) -> Task {
-        let preparation = Preparation::default();
-        if session_store(&self.settings).journal_path(&self.id).is_ok() {
-            Task::Resume { id: Some(self.id.clone()), prompt: Some(prompt), preparation }
-        } else {
-            Task::New { prompt, history: None, config: None, preparation }
-        }
+        let exists = session_store(&self.settings).journal_path(&self.id).is_ok();
+        if exists { Task::resume(&self.id, prompt) } else { Task::new(prompt) }
     }
 }
 

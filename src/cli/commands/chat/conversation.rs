@@ -1,11 +1,10 @@
 //! The state of a conversation: each message is a run on its session.
 
 use crate::cli::commands::run::{FinishedRun, catch_panic, run_session};
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::tools::{self, SingleCall};
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::session::{LockedSession, use_state_with};
 use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::CliResult;
@@ -52,16 +51,16 @@ pub struct Conversation<'a> {
     pub app: &'a App,
     /// One runtime for the whole conversation, because the signal handlers are bound to it.
     pub runtime: &'a Runtime,
-    /// The options of the next message.
-    pub options: RunOptions,
+    /// The request of the next message.
+    pub request: RunRequest,
     /// Runs a command line of this program.
     pub run_words: RunWords,
     /// The session; none before the first message.
     pub session: Option<String>,
     /// Money left of `--budget-total`.
     pub left: Option<Usd>,
-    /// What the options leave to the session that is continued: its agent, its model, whether it pauses for approvals.
-    session_defaults: RunOptions,
+    /// What the request leaves to the session that is continued: its agent, its model, whether it pauses for approvals.
+    session_defaults: Flags,
     /// Number of steps of the session before each message of this conversation, for `/undo`.
     pub undo_points: Vec<u32>,
     /// The points that were undone, for `/redo`.
@@ -89,18 +88,18 @@ impl<'a> Conversation<'a> {
     pub fn new(
         app: &'a App,
         runtime: &'a Runtime,
-        options: RunOptions,
+        request: RunRequest,
         run_words: RunWords,
         user_commands: UserCommands,
     ) -> Self {
         Self {
             app,
             runtime,
-            options,
+            request,
             run_words,
             session: None,
             left: None,
-            session_defaults: RunOptions::default(),
+            session_defaults: Flags::default(),
             undo_points: Vec::new(),
             undone_points: Vec::new(),
             compact: false,
@@ -120,14 +119,14 @@ impl<'a> Conversation<'a> {
     /// When the session cannot be opened.
     pub fn change_session(&mut self, session: Option<String>) -> CliResult<()> {
         let defaults = match &session {
-            None => RunOptions::default(),
+            None => Flags::default(),
             Some(id) => {
-                let mut loaded = self.app.load(&self.options.flags())?;
+                let mut loaded = self.app.load(&self.request.flags())?;
                 use_state_with(&mut loaded.settings, Some(id));
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Flags::default(), &loaded);
                 let Flags { agent, model, approvals, .. } = flags;
-                RunOptions { agent, approvals, model, ..RunOptions::default() }
+                Flags { agent, approvals, model, ..Flags::default() }
             }
         };
         (self.session, self.session_defaults) = (session, defaults);
@@ -138,14 +137,15 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Returns the options of the next message, with the defaults of the session.
-    pub fn options_in_force(&self) -> RunOptions {
+    /// Returns the request of the next message, with the defaults of the session.
+    pub fn request_in_force(&self) -> RunRequest {
         let defaults = self.session_defaults.clone();
-        let mut options = self.options.clone();
-        options.agent = options.agent.or(defaults.agent);
-        options.model = options.model.or(defaults.model);
-        options.approvals = options.approvals.or(defaults.approvals);
-        options
+        let mut request = self.request.clone();
+        let own = &mut request.overrides;
+        own.agent = own.agent.take().or(defaults.agent);
+        own.model = own.model.take().or(defaults.model);
+        own.approvals = own.approvals.or(defaults.approvals);
+        request
     }
 
     /// Runs a shell command of the user like a call of `run_command`; the model receives it with the next message.
@@ -156,11 +156,11 @@ impl<'a> Conversation<'a> {
         let arguments = serde_json::json!({ "command": command }).to_string();
         let id = format!("user_{}", self.app.source.short_id());
         let call = ToolCall { id, name: "run_command".to_owned(), arguments, opaque: None };
-        let options = self.options_in_force();
+        let request = self.request_in_force();
         let single = SingleCall {
             call,
-            flags: options.flags(),
-            dry_run: options.dry_run,
+            flags: request.flags(),
+            dry_run: request.dry_run,
             session: self.session.as_deref(),
         };
         match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, single))) {
@@ -181,21 +181,22 @@ impl<'a> Conversation<'a> {
             self.app.notify(Style::Error, messages::CHAT_MESSAGE_TOO_LONG);
             return self.not_sent();
         }
-        let mut options = self.options_in_force();
-        options.prompt_is_data = std::mem::take(&mut self.is_from_file);
+        let mut request = self.request_in_force();
+        request.prompt_is_data = std::mem::take(&mut self.is_from_file);
         if self.left == Some(Usd::ZERO) {
             self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
             return self.not_sent();
         }
-        options.bounds.budget = self.left;
+        request.bounds.budget = self.left;
         let preparation =
             Preparation { user_commands: self.ran.clone(), compact: self.compact, ..Preparation::default() };
-        let task = match self.session.clone() {
-            Some(id) => Task::Resume { id: Some(id), prompt: Some(text), preparation },
-            None => Task::New { prompt: text, history: None, config: None, preparation },
+        let task = match &self.session {
+            Some(id) => Task::resume(id, text),
+            None => Task::new(text),
         };
+        request.task = task.with_preparation(preparation);
         let (app, runtime) = (self.app, self.runtime);
-        match catch_panic(|| runtime.block_on(Box::pin(run_session(app, &options, task)))) {
+        match catch_panic(|| runtime.block_on(Box::pin(run_session(app, &request)))) {
             Ok(finished) => self.finish(finished),
             Err(error) => {
                 self.app.report_error(&error);
@@ -233,8 +234,8 @@ impl<'a> Conversation<'a> {
         self.ran.clear();
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.
-        self.options.cache_clear = false;
-        self.options.image.clear();
+        self.request.clear_cache = false;
+        self.request.images.clear();
         self.undo_points.push(first_step);
         self.undone_points.clear();
         self.session.clone_from(&result.session_id);
@@ -257,7 +258,7 @@ impl<'a> Conversation<'a> {
         }
         self.result = Some(result);
         // What no step has sent is the next message; after an interrupt, or without `chat.queue`, it stands at the prompt.
-        let typed = self.options.queue.take().join("\n");
+        let typed = self.request.queue.take().join("\n");
         if typed.is_empty() || was_interrupted || !settings.chat.queue {
             self.typed = typed;
             return Next::Prompt;

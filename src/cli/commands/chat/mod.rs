@@ -68,21 +68,22 @@ struct Chat<'a> {
 impl<'a> Chat<'a> {
     fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime, run_words: RunWords) -> CliResult<Self> {
         runtime.block_on(async { app.end_on_quit() })?;
-        let ChatArgs { last, resume, budget_total, mut options } = args;
-        let loaded = app.load_and_notify(&options.flags())?;
+        let ChatArgs { last, resume, budget_total, options } = args;
+        let mut request = options.request();
+        let loaded = app.load_and_notify(&request.flags())?;
         let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
-        options.chat = Some(shown);
+        request.chat = Some(shown);
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
         let editor = line_editor(app, settings, &user_commands)?;
-        let mut conversation = Conversation::new(app, runtime, options, run_words, user_commands);
+        let mut conversation = Conversation::new(app, runtime, request, run_words, user_commands);
         // Fails now, not at the first message, if the session is unusable.
         conversation.change_session(session)?;
         conversation.left = budget;
-        let options = conversation.options_in_force();
-        let model = options.model.or_else(|| settings.llm.model.clone()).unwrap_or_default();
+        let request = conversation.request_in_force();
+        let model = request.overrides.model.or_else(|| settings.llm.model.clone()).unwrap_or_default();
         let session = conversation.session.as_deref();
         app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session));
         Ok(Self { conversation, editor: Some(editor), modes: Arc::new(SavedModes::save()) })

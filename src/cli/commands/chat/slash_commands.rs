@@ -1,13 +1,14 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
-use crate::cli::commands::run_args::{RunOptions, parse_effort, parse_mode};
+use crate::cli::commands::run_args::{parse_effort, parse_mode};
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::error::did_you_mean;
+use crate::config::flags::Flags;
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
@@ -119,29 +120,29 @@ impl Conversation<'_> {
         Ok(Next::Prompt)
     }
 
-    /// Changes the option `name` of the following messages; without a value, shows the options.
+    /// Changes the option `name` of the following messages; without a value, shows it.
     fn set_option(&mut self, name: &str, value: &str) -> CliResult<()> {
         let text = || Some(value.to_owned());
         match (name, value) {
-            ("plan", _) => self.set(|options| {
-                options.agent = Some("plan".to_owned());
+            ("plan", _) => self.set(|flags| {
+                flags.agent = Some("plan".to_owned());
                 Ok(())
             }),
             (_, "") => self.set(|_| Ok(())),
-            ("model", _) => self.set(|options| {
-                options.model = text();
+            ("model", _) => self.set(|flags| {
+                flags.model = text();
                 Ok(())
             }),
-            ("agent", _) => self.set(|options| {
-                options.agent = text();
+            ("agent", _) => self.set(|flags| {
+                flags.agent = text();
                 Ok(())
             }),
-            ("mode", _) => self.set(|options| {
-                options.mode = Some(parse_mode(value).map_err(usage)?);
+            ("mode", _) => self.set(|flags| {
+                flags.mode = Some(parse_mode(value).map_err(usage)?);
                 Ok(())
             }),
-            _ => self.set(|options| {
-                options.effort = Some(parse_effort(value).map_err(usage)?);
+            _ => self.set(|flags| {
+                flags.effort = Some(parse_effort(value).map_err(usage)?);
                 Ok(())
             }),
         }
@@ -151,17 +152,17 @@ impl Conversation<'_> {
     fn attach_images(&mut self, arguments: &str) -> CliResult<()> {
         let Some(files) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         if arguments == "clear" {
-            self.options.image.clear();
+            self.request.images.clear();
         } else {
-            let files = self.options.image.iter().cloned().chain(files.into_iter().map(PathBuf::from));
+            let files = self.request.images.iter().cloned().chain(files.into_iter().map(PathBuf::from));
             let files: Vec<PathBuf> = files.collect();
             let images = InputImages::read(&files)?;
-            self.options.image = files;
+            self.request.images = files;
             for image in images.images() {
                 self.say(&messages::image_label(image, Language::En));
             }
         }
-        if self.options.image.is_empty() {
+        if self.request.images.is_empty() {
             self.say(messages::CHAT_NO_IMAGE);
         }
         Ok(())
@@ -182,12 +183,12 @@ impl Conversation<'_> {
         text + messages::CHAT_HELP
     }
 
-    /// Changes the options of the following messages with `change`, unless the configuration then is invalid. Shows the
-    /// options in force.
-    fn set(&mut self, change: impl FnOnce(&mut RunOptions) -> CliResult<()>) -> CliResult<()> {
-        let before = self.options.clone();
-        let changed = change(&mut self.options);
-        let loaded = changed.and_then(|()| self.app.load(&self.options_in_force().flags()));
+    /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Shows the
+    /// settings in force.
+    fn set(&mut self, change: impl FnOnce(&mut Flags) -> CliResult<()>) -> CliResult<()> {
+        let before = self.request.overrides.clone();
+        let changed = change(&mut self.request.overrides);
+        let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().flags()));
         match loaded {
             Ok(loaded) => {
                 let settings = loaded.settings;
@@ -198,7 +199,7 @@ impl Conversation<'_> {
                 Ok(())
             }
             Err(error) => {
-                self.options = before;
+                self.request.overrides = before;
                 Err(error)
             }
         }
@@ -206,13 +207,13 @@ impl Conversation<'_> {
 
     /// Runs a command of the program with `words` and the words of `arguments`; returns whether it succeeded.
     fn dispatch(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
-        let common = &self.options.common;
+        let overrides = &self.request.overrides;
         let path = |flag: &str, path: &Option<PathBuf>| {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
         };
         let words = words.iter().map(|word| (*word).to_owned());
         let Some(arguments) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
-        let places = [path("config", &common.config), path("workspace", &common.workspace)].concat();
+        let places = [path("config", &overrides.config), path("workspace", &overrides.workspace)].concat();
         let code = (self.run_words)(self.app, words.chain(arguments).chain(places).collect())?;
         Ok(code == ExitCode::Success.code())
     }
@@ -240,7 +241,7 @@ impl Conversation<'_> {
         let editor = variable("VISUAL").or_else(|| variable("EDITOR"));
         let Some(editor) = editor else { return Err(usage(messages::CHAT_NO_EDITOR)) };
         let failed = |why: &dyn Display| usage(messages::chat_editor_failed(editor, &why.to_string()));
-        let state = self.app.load(&self.options.flags())?.settings.state;
+        let state = self.app.load(&self.request.flags())?.settings.state;
         let mut file = tempfile::Builder::new()
             .prefix("chat-message-")
             .suffix(".md")
@@ -282,7 +283,7 @@ impl Conversation<'_> {
     }
 
     fn sessions(&self) -> CliResult<SessionStore> {
-        Ok(session_store(&self.app.load(&self.options.flags())?.settings))
+        Ok(session_store(&self.app.load(&self.request.flags())?.settings))
     }
 
     fn resume(&mut self, id: &str) -> CliResult<()> {

@@ -5,6 +5,7 @@ use super::conversation::Conversation;
 use super::hooks::registered;
 use super::options::refuse;
 use crate::cli::commands::run_args::parse_name;
+use crate::cli::compose::request::AnswerSchema;
 use crate::messages;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
@@ -77,7 +78,7 @@ impl Conversation {
             return Err(messages::claude_field_refused("sdkMcpServerConfigs.tools"));
         }
         let (hooks, ignored) = registered(&request["hooks"])?;
-        let mut bounds = self.setup.options.bounds.clone();
+        let mut bounds = self.setup.request.bounds.clone();
         let refused = texts(&request["disallowedTools"])?;
         refuse(&tool_list(&refused), &mut bounds).map_err(|error| error.to_string())?;
         self.servers.set(&request["sdkMcpServers"])?;
@@ -86,7 +87,7 @@ impl Conversation {
         let mut choices = self.choices.borrow_mut();
         (choices.bounds, choices.hooks) = (bounds, Rc::new(hooks));
         if !is_empty(&request["jsonSchema"]) {
-            choices.schema = Some(request["jsonSchema"].to_string());
+            choices.schema = Some(AnswerSchema::Text(request["jsonSchema"].to_string()));
         }
         for event in &ignored {
             self.warn(messages::claude_hook_ignored(event));

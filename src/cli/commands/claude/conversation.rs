@@ -10,12 +10,13 @@ use super::servers::ClientServers;
 use super::session::{open_session, task};
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::run::exit_code;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::input_images::InputImages;
+use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::compose::session::use_state_with;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
+use crate::config::flags::Flags;
 use crate::core::event::{Event, Record};
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
@@ -61,7 +62,7 @@ pub struct Choices {
     /// The model; `None`: as configured.
     pub model: Option<String>,
     /// The schema of the answer.
-    pub schema: Option<String>,
+    pub schema: Option<AnswerSchema>,
     /// Hooks.
     pub hooks: Rc<Registered>,
     /// The bounds of the runs.
@@ -78,10 +79,10 @@ impl Conversation {
         let id = open_session(&setup, args)?;
         outbox.session_id.borrow_mut().clone_from(&id);
         let choices = Choices {
-            model: setup.options.model.clone(),
-            schema: setup.options.schema.clone(),
+            model: setup.request.overrides.model.clone(),
+            schema: setup.request.schema.clone(),
             hooks: Rc::default(),
-            bounds: setup.options.bounds.clone(),
+            bounds: setup.request.bounds.clone(),
         };
         Ok(Self {
             warnings: Rc::new(RefCell::new(std::mem::take(&mut setup.warnings))),
@@ -178,7 +179,7 @@ impl Conversation {
             hooks: Some(callbacks),
             servers: self.servers.for_run(&hosted),
         };
-        let options = self.run_options(client);
+        let request = self.run_request(client, prompt.text);
         let answers = async {
             while let Some(question) = asked.recv().await {
                 questioner.answer(question).await;
@@ -186,7 +187,7 @@ impl Conversation {
             std::future::pending::<Infallible>().await
         };
         let finished = tokio::select! {
-            finished = run_for_client(&self.setup.app, &options, task(&self.setup, &self.id, prompt.text)) => finished?,
+            finished = run_for_client(&self.setup.app, &request) => finished?,
             never = self.servers.pass_on(&self.outbox, hosted_messages) => match never {},
             never = answers => match never {},
         };
@@ -211,7 +212,7 @@ impl Conversation {
         let Setup { settings, app, permissions, .. } = &self.setup;
         let configured = settings.mcp.enabled().map(|(name, _)| name.clone());
         let is_used = |name: &String| {
-            self.setup.options.bounds.servers.as_ref().is_none_or(|servers| servers.contains(name))
+            self.setup.request.bounds.servers.as_ref().is_none_or(|servers| servers.contains(name))
         };
         InitInfo {
             cwd: settings.workspace.clone(),
@@ -221,19 +222,22 @@ impl Conversation {
         }
     }
 
-    fn run_options(&self, client: RunClient) -> RunOptions {
+    fn run_request(&self, client: RunClient, prompt: String) -> RunRequest {
         let choices = self.choices.borrow();
         let is_plan = self.setup.permissions.mode() == PermissionMode::Plan;
         let agent = if is_plan { PLAN_AGENT } else { &self.setup.settings.agent.name };
         let budget = choices.bounds.budget.map(|budget| budget.saturating_sub(self.spent.get()));
-        RunOptions {
-            agent: Some(agent.to_owned()),
-            model: choices.model.clone(),
+        RunRequest {
+            overrides: Flags {
+                agent: Some(agent.to_owned()),
+                model: choices.model.clone(),
+                ..self.setup.request.overrides.clone()
+            },
             schema: choices.schema.clone(),
             bounds: RunBounds { budget, read_only: is_plan, ..choices.bounds.clone() },
             client: Some(client),
             session_id: Some(self.id.clone()),
-            ..self.setup.options.clone()
+            ..self.setup.request.with_task(task(&self.setup, &self.id, prompt))
         }
     }
 

@@ -1,10 +1,11 @@
-//! The options of a run for the command line of Claude Code. `agent help serve` describes what becomes of the permissions.
+//! The request of a run for the command line of Claude Code. `agent help serve` describes what becomes of the permissions.
 
 use super::args::{ClaudeArgs, PermissionMode, tool_list};
 use super::permissions::Permissions;
 use crate::cli::commands::client_model::{added_directories, is_of, model_name};
-use crate::cli::commands::run_args::{RunOptions, parse_effort};
+use crate::cli::commands::run_args::parse_effort;
 use crate::cli::compose::app::App;
+use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::cli::compose::run_client::RunBounds;
 use crate::cli::compose::secrets::in_value;
 use crate::cli::error::{CliError, CliResult};
@@ -20,6 +21,7 @@ use crate::llm::provider_table::{self, Provider};
 use crate::mcp::definition::server_and_tool;
 use crate::messages;
 use crate::redactor::NamedSecret;
+use crate::report::OutputFormat;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::rc::Rc;
@@ -39,8 +41,8 @@ pub struct Setup {
     pub app: App,
     /// The settings, before the choices of the client.
     pub settings: Settings,
-    /// The options of each run.
-    pub options: RunOptions,
+    /// The request of each run.
+    pub request: RunRequest,
     /// The providers of models.
     pub providers: Vec<Provider>,
     /// What runs without approval.
@@ -49,7 +51,7 @@ pub struct Setup {
     pub warnings: Vec<String>,
 }
 
-/// Returns the options for `args`.
+/// Returns the request for `args`.
 ///
 /// # Errors
 /// For a flag that takes permission away and cannot be honoured, an invalid value, and an invalid configuration.
@@ -74,42 +76,46 @@ pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
     bounds.tools.only = args.tools.as_ref().and_then(|texts| selected(texts));
     refuse(&tool_list(&args.disallowed_tools), &mut bounds)?;
     let (allowed, mut warnings) = allowances(args, &mut bounds);
-    let mut options = RunOptions {
-        json: true,
-        mcp_servers: (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string()),
-        schema: args.json_schema.clone(),
+    let mut request = RunRequest {
+        format: OutputFormat::Json,
+        schema: args.json_schema.clone().map(AnswerSchema::Text),
         prompt_is_data: args.prompt.is_none(),
-        ..RunOptions::default()
+        ..RunRequest::default()
     };
-    options.effort = args.effort.as_deref().and_then(|effort| parse_effort(effort).ok());
-    let loaded = app.load(&options.flags())?;
+    request.overrides.mcp_servers =
+        (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string());
+    request.overrides.effort = args.effort.as_deref().and_then(|effort| parse_effort(effort).ok());
+    let loaded = app.load(&request.flags())?;
     let settings = loaded.settings;
     let providers = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     let qualified = |name: &String| model_name(name, PROVIDER, &providers);
-    options.model = args.model.as_ref().map(qualified);
-    options.fallback_model = args.fallback_model.iter().map(qualified).collect();
+    request.overrides.model = args.model.as_ref().map(qualified);
+    request.overrides.fallback = args.fallback_model.iter().map(qualified).collect();
     if settings.llm.api_base.is_none()
-        && is_of(options.model.as_deref().or(settings.llm.model.as_deref()), &[PROVIDER])
+        && is_of(request.overrides.model.as_deref().or(settings.llm.model.as_deref()), &[PROVIDER])
     {
-        options.api_base = app.environment.get(BASE_VARIABLE).filter(|url| !url.is_empty()).map(versioned);
+        request.overrides.api_base =
+            app.environment.get(BASE_VARIABLE).filter(|url| !url.is_empty()).map(versioned);
     }
-    options.bounds = bounds;
+    request.bounds = bounds;
     let is_configured = loaded.layers.is_overridden("sandbox.writable");
     let (directories, warning) = added_directories(&args.add_dir, is_configured);
-    options.allow_write = directories;
+    request.overrides.allow_write = directories;
     warnings.extend(warning.map(str::to_owned));
-    warnings.extend(ineffective(args, options.effort.is_none()));
+    warnings.extend(ineffective(args, request.overrides.effort.is_none()));
     warnings.extend(loaded.notices);
     let permissions = Rc::new(Permissions::new(args, allowed)?);
-    Ok(Setup { app, settings, options, providers, permissions, warnings })
+    Ok(Setup { app, settings, request, providers, permissions, warnings })
 }
 
 impl Setup {
     /// Returns the model that a client names; `None` for the one of the command line or configuration.
     pub fn model(&self, name: Option<&str>) -> Option<String> {
         let named = name.filter(|name| !["", "default", "inherit"].contains(name));
-        named.map(|name| model_name(name, PROVIDER, &self.providers)).or_else(|| self.options.model.clone())
+        named
+            .map(|name| model_name(name, PROVIDER, &self.providers))
+            .or_else(|| self.request.overrides.model.clone())
     }
 }
 

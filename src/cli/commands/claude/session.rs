@@ -2,9 +2,8 @@
 
 use super::args::ClaudeArgs;
 use super::options::Setup;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::sessions::copy_session;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::Task;
 use crate::cli::compose::session::{check_session, session_store};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
@@ -40,12 +39,8 @@ pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> CliResult<String> {
 
 /// Returns the task of a run with this prompt: the first one creates the session.
 pub fn task(setup: &Setup, id: &str, prompt: String) -> Task {
-    let preparation = Preparation::default();
-    if session_store(&setup.settings).journal_path(id).is_ok() {
-        Task::Resume { id: Some(id.to_owned()), prompt: Some(prompt), preparation }
-    } else {
-        Task::New { prompt, history: None, config: None, preparation }
-    }
+    let exists = session_store(&setup.settings).journal_path(id).is_ok();
+    if exists { Task::resume(id, prompt) } else { Task::new(prompt) }
 }
 
 fn is_uuid(id: &str) -> bool {

@@ -1,9 +1,9 @@
 //! What `agent eval` measures: the runs of each model or configuration on each task.
 
 use crate::cli::commands::eval::args::EvalArgs;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::running::usage;
 use crate::cli::commands::work::workers::WorkerTask;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::CliResult;
 use crate::config::eval_tasks::EvalTask;
 use crate::core::price::Usd;
@@ -63,28 +63,28 @@ impl Measurement<'_> {
         if tasks.len() == count { Ok(tasks) } else { Err(usage(messages::SAME_RUN_NAME)) }
     }
 
-    /// Returns the runs with `options`.
+    /// Returns the runs with `request`.
     ///
     /// # Errors
     /// Fails for a budget that is no amount of money.
-    pub fn worker_tasks(&self, options: &RunOptions) -> CliResult<Vec<WorkerTask>> {
+    pub fn worker_tasks(&self, request: &RunRequest) -> CliResult<Vec<WorkerTask>> {
         let budget = self.args.budget_per_model.map(Usd::try_from).transpose();
         let budget = budget.map_err(|error| usage(error.to_string()))?;
         let worker = |(task, name, number): (&EvalTask, &String, u8)| {
-            let mut options = options.clone();
+            let mut request = request.clone();
             if self.args.models.is_empty() {
-                options.common.config = Some(name.into());
+                request.overrides.config = Some(name.into());
             } else {
-                options.model = Some(name.clone());
+                request.overrides.model = Some(name.clone());
             }
-            options.max_steps = Some(self.max_steps(task));
-            options.bounds.budget = budget;
+            request.overrides.max_steps = Some(self.max_steps(task));
+            request.bounds.budget = budget;
             let timeouts = [self.args.timeout_per_model, task.timeout];
-            options.bounds.timeout = timeouts.into_iter().flatten().min().map(Duration::from_secs);
+            request.bounds.timeout = timeouts.into_iter().flatten().min().map(Duration::from_secs);
             WorkerTask {
                 name: self.run_name(task, name, number),
                 prompt: task.prompt.clone(),
-                options,
+                request,
                 checks: task.checks.iter().chain(&self.checks).cloned().collect(),
                 variables: task.variables.clone(),
             }

@@ -39,7 +39,7 @@ pub fn eval(app: &App, args: EvalArgs, run_words: RunWords) -> u8 {
 async fn run(app: &App, mut args: EvalArgs) -> CliResult<WorkOutcome> {
     let checks = std::mem::take(&mut args.work.options.check);
     let names = compared(&args)?;
-    let settings = app.load_and_notify(&args.work.options.flags())?.settings;
+    let settings = app.load_and_notify(&args.work.options.request().flags())?.settings;
     if args.work.options.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
@@ -69,7 +69,7 @@ async fn one_task(
         }
         recorded @ WorkTask::Recorded(_) => recorded,
     };
-    let work = RunningWork::begin(app, settings, args.work.options.clone(), COMMAND, task)?;
+    let work = RunningWork::begin(app, settings, args.work.options.request(), COMMAND, task)?;
     let worktrees = Worktrees::new(repository, settings, &work.record)?;
     let start = work.record.start();
     let commit = start.base.unwrap_or_default();
@@ -109,7 +109,7 @@ async fn many_tasks(
             WorkTask::New(NewTask { task, base: None, data: Some(data) })
         }
     };
-    let work = RunningWork::begin(app, settings, args.work.options.clone(), COMMAND, task)?;
+    let work = RunningWork::begin(app, settings, args.work.options.request(), COMMAND, task)?;
     let tasks: Vec<EvalTask> = serde_json::from_str(&work.record.start().data.unwrap_or_default())
         .map_err(|error| CliError::new(FailureKind::Session, error.to_string()))?;
     let measurement = Measurement { args, names, tasks, checks };
@@ -127,9 +127,9 @@ async fn measure(
     measurement: &Measurement<'_>,
     hidden: Vec<PathBuf>,
 ) -> CliResult<Vec<WorkRun>> {
-    let mut options = work.options.clone();
-    options.bounds.hidden = hidden;
-    let tasks = measurement.worker_tasks(&options)?;
+    let mut request = work.request.clone();
+    request.bounds.hidden = hidden;
+    let tasks = measurement.worker_tasks(&request)?;
     run_workers((work, directories), tasks, settings.parallel.workers).await
 }
 

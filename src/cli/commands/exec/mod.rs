@@ -7,11 +7,10 @@ mod stream;
 
 use crate::cli::commands::run::{catch_panic, exit_code, export_telemetry, run_session, run_task};
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::run_client::RunClient;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::event::Record;
@@ -20,15 +19,14 @@ use crate::core::language::Language;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::{Style, when_reader_is_gone};
 use args::ExecArgs;
-use options::run_options;
+use options::run_request;
 use std::rc::Rc;
 use stream::CodexStream;
 use tokio::sync::mpsc;
 
 /// A run that can start.
 struct PreparedRun {
-    options: RunOptions,
-    task: Task,
+    request: RunRequest,
     /// The session that it resumes.
     thread: Option<String>,
     warnings: Vec<String>,
@@ -40,30 +38,26 @@ pub fn exec(app: &App, args: &ExecArgs) -> u8 {
     if args.json {
         return run_with_events(app, prepared);
     }
-    let (options, task) = match prepared {
-        Ok(PreparedRun { options, task, warnings, .. }) => {
-            for warning in &warnings {
-                app.notify(Style::Warning, warning);
-            }
-            (options, Ok(task))
+    let request = prepared.map(|PreparedRun { request, warnings, .. }| {
+        for warning in &warnings {
+            app.notify(Style::Warning, warning);
         }
-        Err(error) => (RunOptions::default(), Err(error)),
-    };
-    run_task(app, &options, task)
+        request
+    });
+    run_task(app, &RunOptions::default(), request)
 }
 
 fn prepare(app: &App, args: &ExecArgs) -> CliResult<PreparedRun> {
     let (thread, prompt) = words(&args.words)?;
-    let (mut options, warnings) = run_options(app, args)?;
-    options.prompt_is_data = prompt.as_deref().is_none_or(|prompt| prompt == "-");
+    let (mut request, warnings) = run_request(app, args)?;
+    request.prompt_is_data = prompt.as_deref().is_none_or(|prompt| prompt == "-");
     let prompt = read_prompt(&app.terminal, prompt)?;
-    let preparation = Preparation::default();
-    let task = match &thread {
-        Some(id) => Task::Resume { id: Some(id.clone()), prompt: Some(prompt), preparation },
-        None => Task::New { prompt, history: None, config: None, preparation },
+    request.task = match &thread {
+        Some(id) => Task::resume(id, prompt),
+        None => Task::new(prompt),
     };
     let warnings = warnings.iter().map(|warning| app.redact(warning)).collect();
-    Ok(PreparedRun { options, task, thread, warnings })
+    Ok(PreparedRun { request, thread, warnings })
 }
 
 /// Returns the session to resume, and the prompt.
@@ -81,7 +75,7 @@ fn words(words: &[String]) -> CliResult<(Option<String>, Option<String>)> {
 fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
     let (stream, end) = CodexStream::start(&app.terminal);
     let stream = Rc::new(stream);
-    let done = prepared.and_then(|PreparedRun { mut options, task, thread, warnings }| {
+    let done = prepared.and_then(|PreparedRun { mut request, thread, warnings }| {
         stream.begin(thread, warnings);
         let listener = Rc::clone(&stream);
         catch_panic(|| {
@@ -89,7 +83,7 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                 let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
                 let when_gone = interrupt.clone();
                 when_reader_is_gone(move || when_gone.cancel());
-                options.client = Some(RunClient {
+                request.client = Some(RunClient {
                     listener: Rc::new(move |record: &Record| listener.event(&record.event)),
                     // The receiver is dropped, so that questions get no answer and calls that need one are refused.
                     questions: mpsc::unbounded_channel().0,
@@ -100,7 +94,7 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     hooks: None,
                     servers: Vec::new(),
                 });
-                Box::pin(run_session(app, &options, task)).await
+                Box::pin(run_session(app, &request)).await
             })
         })
     });

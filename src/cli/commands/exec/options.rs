@@ -1,20 +1,23 @@
-//! The options of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
+//! The request of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
 
 use crate::cli::commands::client_model::{added_directories, is_of, model_name};
-use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
 use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
-use crate::cli::commands::run_args::{RunOptions, SandboxArg};
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
+use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::cli::compose::run_client::RunBounds;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
 use crate::config::layers::{LayerKind, Layers};
 use crate::config::load::LoadedConfig;
+use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::secret::Secret;
 use crate::engine::policy::Mode;
 use crate::llm::provider_table;
 use crate::messages;
+use crate::report::OutputFormat;
 
 /// Variable with the key that a client of Codex passes.
 const KEY_VARIABLE: &str = "CODEX_API_KEY";
@@ -23,42 +26,42 @@ const DEFAULT_PROVIDER: &str = "openai-responses";
 /// The providers to which the server and the key of a client belong.
 const OPENAI_PROVIDERS: [&str; 2] = [DEFAULT_PROVIDER, "openai"];
 
-/// Returns the options for `args`, and what of them has no effect.
+/// Returns the request for `args`, and what of them has no effect.
 ///
 /// # Errors
 /// For an invalid value, and for an invalid configuration.
-pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<String>)> {
+pub fn run_request(app: &App, args: &ExecArgs) -> CliResult<(RunRequest, Vec<String>)> {
     let config = CodexConfig::parse(&args.config)?;
-    let common = CommonArgs { workspace: args.cd.clone(), ..CommonArgs::default() };
-    let LoadedConfig { settings, layers, .. } = app.load(&common_flags(&common))?;
+    let place = Flags { workspace: args.cd.clone(), ..Flags::default() };
+    let LoadedConfig { settings, layers, .. } = app.load(&place)?;
     let own = OwnBounds::new(&settings, &layers);
-    let mut options = RunOptions {
-        common,
-        effort: config.effort,
-        image: args.image.clone(),
-        output_schema: args.output_schema.clone(),
-        json: args.json,
+    let mut request = RunRequest {
+        images: args.image.clone(),
+        schema: args.output_schema.clone().map(AnswerSchema::File),
+        format: if args.json { OutputFormat::Json } else { OutputFormat::Text },
         ..permissions(args, &config, &own)
     };
+    (request.overrides.workspace, request.overrides.effort) = (args.cd.clone(), config.effort);
     let table = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
-    options.model = args
+    request.overrides.model = args
         .model
         .as_deref()
         .or(config.model.as_deref())
         .map(|name| model_name(name, DEFAULT_PROVIDER, &table));
     let key = app.environment.get(KEY_VARIABLE);
-    let is_openai = is_of(options.model.as_deref().or(settings.llm.model.as_deref()), &OPENAI_PROVIDERS);
+    let is_openai =
+        is_of(request.overrides.model.as_deref().or(settings.llm.model.as_deref()), &OPENAI_PROVIDERS);
     if is_openai {
-        options.api_base.clone_from(&config.base_url);
-        options.api_key = key.map(str::to_owned);
+        request.overrides.api_base.clone_from(&config.base_url);
+        request.overrides.api_key = key.map(Secret::new);
     }
     let mut warnings = warnings(args, &config, &settings);
     warnings.extend(own.warnings(args, &config));
     if !is_openai && (key.is_some() || config.base_url.is_some()) {
         warnings.push(messages::CODEX_OTHER_PROVIDER.to_owned());
     }
-    Ok((options, warnings))
+    Ok((request, warnings))
 }
 
 /// What the configuration sets itself, so that the command line of a client does not widen it.
@@ -99,18 +102,22 @@ impl OwnBounds {
     }
 }
 
-/// Returns the options that decide which calls run and what they reach.
-fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunOptions {
+/// Returns the request with what decides which calls run and what they reach.
+fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunRequest {
     let sandbox = args.sandbox.or(config.sandbox);
     let is_untrusted = config.approvals == Some(ApprovalPolicy::Untrusted);
     let read_only = sandbox == Some(CodexSandbox::ReadOnly);
     let full_access = sandbox == Some(CodexSandbox::DangerFullAccess) && args.allow_danger_full_access;
-    RunOptions {
-        // Codex runs in its sandbox what it need not ask about; without a full sandbox no run begins.
-        sandbox: sandbox.map(|_| if full_access { SandboxArg::Off } else { SandboxArg::Require }),
-        mode: sandbox.map(|_| Mode::Yolo),
-        allow_net: config.network == Some(true) && !read_only && own.network.is_none(),
-        allow_write: added_directories(&args.add_dir, own.writable).0,
+    RunRequest {
+        overrides: Flags {
+            // Codex runs in its sandbox what it need not ask about; without a full sandbox no run begins.
+            sandbox: sandbox.filter(|_| !full_access).map(|_| SandboxMode::Require),
+            sandbox_off: full_access,
+            mode: sandbox.map(|_| Mode::Yolo),
+            allow_net: config.network == Some(true) && !read_only && own.network.is_none(),
+            allow_write: added_directories(&args.add_dir, own.writable).0,
+            ..Flags::default()
+        },
         bounds: RunBounds {
             mode: own.mode.into_iter().chain(is_untrusted.then_some(Mode::ConfirmSensitive)).min(),
             read_only,
@@ -118,7 +125,7 @@ fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunOpt
             no_web_search: matches!(config.web_search, Some(WebSearchMode::Disabled | WebSearchMode::Cached)),
             ..RunBounds::default()
         },
-        ..RunOptions::default()
+        ..RunRequest::default()
     }
 }
 

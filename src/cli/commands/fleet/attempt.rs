@@ -10,13 +10,13 @@ use crate::cli::commands::fleet::context::{WorkerContext, is_worker_fault, may_p
 use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::stored_session::store_session;
-use crate::cli::commands::run_args::{RunOptions, parse_mode};
+use crate::cli::commands::run_args::parse_mode;
 use crate::cli::commands::work::next_run::{NextRun, is_cut_in_first_calls};
-use crate::cli::commands::work::workers::concurrent_options;
+use crate::cli::commands::work::workers::concurrent_request;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
 use crate::cli::compose::deciding_engine::command_refusal;
 use crate::cli::compose::directories;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::OWN;
@@ -183,16 +183,16 @@ impl<'a> Attempt<'a> {
         Ok((repository, base))
     }
 
-    /// Loads the settings of the task's directory, or with a bundle of that of the worker; the options of the worker bound those of the task.
+    /// Loads the settings of the task's directory, or with a bundle of that of the worker; the request of the worker bounds the task.
     fn settings(&self) -> CliResult<Settings> {
         let dir = Some(Path::new(&self.task.spec.dir)).filter(|_| self.task.spec.bundle.is_none());
-        self.settings_of(dir.or(self.worker.options.common.workspace.as_deref()))
+        self.settings_of(dir.or(self.worker.request.overrides.workspace.as_deref()))
     }
 
     fn settings_of(&self, workspace: Option<&Path>) -> CliResult<Settings> {
-        let mut options = self.worker.options.clone();
-        options.common.workspace = workspace.map(Path::to_owned);
-        let settings = self.worker.app.load_and_notify(&options.flags())?.settings;
+        let mut request = self.worker.request.clone();
+        request.overrides.workspace = workspace.map(Path::to_owned);
+        let settings = self.worker.app.load_and_notify(&request.flags())?.settings;
         directories::prepare(&settings)?;
         Ok(settings)
     }
@@ -220,7 +220,7 @@ impl<'a> Attempt<'a> {
     ) -> CliResult<()> {
         let directory = directory_in(&place.path, &place.repository.prefix)?;
         self.check_commands(&directory)?;
-        let own = &self.worker.options;
+        let own = &self.worker.request;
         let mut spec = self.task.spec.clone();
         if let Some(object) = spec.long_prompt.clone() {
             let bytes = self.worker.until_answered(async || self.worker.queue.object(&object).await).await?;
@@ -232,12 +232,12 @@ impl<'a> Attempt<'a> {
             let result = Box::pin(executor.run(own, (&directory, &home), interrupt)).await?;
             return Box::pin(self.record((place, base), settings, result)).await;
         }
-        let mut options = concurrent_options(self.options(settings)?, interrupt);
-        options.common.workspace = Some(directory);
+        let mut request = concurrent_request(self.request(settings)?, interrupt);
+        request.overrides.workspace = Some(directory);
         let app = self.worker.app.for_worker();
         let sessions = (&session_store(settings), self.task.session_id.as_deref());
-        let prompt = (spec.prompt, Preparation::default());
-        let result = match NextRun::of(&app, sessions, was_interrupted, prompt)? {
+        let task = Task::new(spec.prompt);
+        let result = match NextRun::of(&app, sessions, was_interrupted, &task)? {
             NextRun::Ended(result) => *result,
             NextRun::Start { session_id, task, spent } => {
                 let record = |task: &mut TaskRecord| {
@@ -247,10 +247,10 @@ impl<'a> Attempt<'a> {
                 if !self.worker.until_answered(set).await? {
                     return Ok(());
                 }
-                options.session_id = Some(session_id);
-                options.total_budget.iter().for_each(|total| total.add_used(spent));
+                (request.session_id, request.task) = (Some(session_id), task);
+                request.total_budget.iter().for_each(|total| total.add_used(spent));
                 self.run.begin();
-                Box::pin(run_for_client(&app, &options, task)).await?.result
+                Box::pin(run_for_client(&app, &request)).await?.result
             }
         };
         Box::pin(self.record((place, base), settings, result)).await
@@ -335,25 +335,28 @@ impl<'a> Attempt<'a> {
         Ok(committed)
     }
 
-    /// Returns the options of the run: those of the worker, with what the task asks for within them.
-    fn options(&self, settings: &Settings) -> CliResult<RunOptions> {
-        let (spec, mut options) = (&self.task.spec, self.worker.options.clone());
+    /// Returns the request of the run: the request of the worker, with what the task asks for within them.
+    fn request(&self, settings: &Settings) -> CliResult<RunRequest> {
+        let (spec, mut request) = (&self.task.spec, self.worker.request.clone());
         let wrong = |why: String| CliError::new(FailureKind::Config, why);
-        if options.agent.is_some() && spec.agent.is_some() && spec.agent != options.agent {
-            return Err(wrong(messages::worker_has_agent(options.agent.as_deref().unwrap_or_default())));
+        if request.overrides.agent.is_some() && spec.agent.is_some() && spec.agent != request.overrides.agent
+        {
+            return Err(wrong(messages::worker_has_agent(
+                request.overrides.agent.as_deref().unwrap_or_default(),
+            )));
         }
-        options.agent = spec.agent.clone().or(options.agent);
-        options.approvals = Some(NoApprover::Refuse);
-        options.model = spec.model.clone().or(options.model);
-        options.bounds.mode = Some(settings.policy.mode);
+        request.overrides.agent = spec.agent.clone().or(request.overrides.agent);
+        request.overrides.approvals = Some(NoApprover::Refuse);
+        request.overrides.model = spec.model.clone().or(request.overrides.model);
+        request.bounds.mode = Some(settings.policy.mode);
         let mode = spec.mode.as_deref().map(parse_mode).transpose().map_err(wrong)?;
-        options.mode = mode.or(options.mode);
-        options.bounds.max_steps = spec.max_steps;
-        options.bounds.timeout = spec.timeout.map(Duration::from_secs);
+        request.overrides.mode = mode.or(request.overrides.mode);
+        request.bounds.max_steps = spec.max_steps;
+        request.bounds.timeout = spec.timeout.map(Duration::from_secs);
         let budget = spec.budget.map(Usd::try_from).transpose().map_err(|error| wrong(error.to_string()))?;
-        options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
-        options.check.extend(spec.checks.iter().cloned());
-        Ok(options)
+        request.bounds.budget = [request.bounds.budget, budget].into_iter().flatten().min();
+        request.checks.extend(spec.checks.iter().cloned());
+        Ok(request)
     }
 }
 

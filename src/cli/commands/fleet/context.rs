@@ -1,11 +1,11 @@
 //! What the attempts of a worker share.
 
 use crate::cli::commands::hub::context::HubContext;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::costs;
 use crate::cli::compose::model_chain::ModelChain;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::hub::Lane;
@@ -29,8 +29,8 @@ pub struct WorkerContext<'a> {
     pub app: &'a App,
     /// The queue.
     pub queue: Queue,
-    /// The options of all runs, which bound those of the tasks.
-    pub options: RunOptions,
+    /// The request of all runs, which bounds the tasks.
+    pub request: RunRequest,
     /// Language of the log.
     pub language: Language,
     /// Ends the runs, whose tasks are given back.
@@ -82,7 +82,7 @@ impl WorkerContext<'_> {
     /// Does what a run does before it starts, with the worker's own settings: loads them, and connects the models if the task
     /// `uses_own_model`.
     async fn try_start(&self, uses_own_model: bool) -> CliResult<()> {
-        let settings = self.app.load(&self.options.flags())?.settings;
+        let settings = self.app.load(&self.request.flags())?.settings;
         compose::launcher(self.app, &settings)?;
         if uses_own_model {
             let (caps, prices) = (costs::caps(&settings)?, costs::user_prices(&settings.costs)?);
@@ -94,7 +94,7 @@ impl WorkerContext<'_> {
     /// Returns the error of the worker if the provider of its own models has refused its key in a run.
     pub fn key_fault(&self, result: &RunResult) -> Option<CliError> {
         let error = result.error.as_ref().filter(|_| result.stop_reason == Some(StopReason::AuthError))?;
-        let llm = self.app.load(&self.options.flags()).ok()?.settings.llm;
+        let llm = self.app.load(&self.request.flags()).ok()?.settings.llm;
         let provider = |model: &str| match model.split_once('/') {
             Some((provider, _)) if !provider.starts_with("scripted:") => Some(provider.to_owned()),
             Some(_) => Some(model.to_owned()),
@@ -162,7 +162,7 @@ impl WorkerContext<'_> {
 
     /// Writes a line of the log for users.
     pub fn log(&self, style: Style, text: &str) {
-        if !self.options.quiet {
+        if !self.request.quiet {
             self.app.notify(style, &self.app.redact(text));
         }
     }

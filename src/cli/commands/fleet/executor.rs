@@ -3,10 +3,10 @@
 
 use crate::cli::commands::fleet::attempt_directory::remove_directory;
 use crate::cli::commands::fleet::context::may_pass;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::run_gates;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::OWN;
 use crate::config::executors::{Executor, ExecutorInputs, FigurePlaces, OutputFormat, PromptInput, executor};
@@ -57,7 +57,7 @@ impl<'a> ExecutorRun<'a> {
     /// Fails if the user has not allowed the executor, and if the task or the worker has limits that it would not keep.
     pub fn new(
         app: &'a App,
-        (settings, options): (&Settings, &RunOptions),
+        (settings, request): (&Settings, &RunRequest),
         spec: &'a TaskSpec,
         system_prompt: &str,
     ) -> CliResult<Option<Self>> {
@@ -77,7 +77,7 @@ impl<'a> ExecutorRun<'a> {
         if executor.argv(&inputs).iter().any(|word| word.len() > MAX_ARG_BYTES) {
             return wrong(messages::executor_prompt_too_long(name, MAX_ARG_BYTES >> 10));
         }
-        if options.bounds.no_network {
+        if request.bounds.no_network {
             (executor.network, executor.allowed_hosts) = (None, None);
         }
         // Its calls cannot be decided on one by one.
@@ -86,15 +86,15 @@ impl<'a> ExecutorRun<'a> {
             return wrong(messages::executor_needs_yolo(name));
         }
         let costs = &settings.costs;
-        let has_steps = spec.max_steps.or(options.max_steps).is_some();
-        let has_bounds = has_steps || spec.budget.is_some() || options.total_budget.is_some();
+        let has_steps = spec.max_steps.or(request.overrides.max_steps).is_some();
+        let has_bounds = has_steps || spec.budget.is_some() || request.total_budget.is_some();
         if has_bounds || costs.budget_usd.is_some() || costs.max_tokens.is_some() {
             return wrong(messages::executor_has_no_budget(name));
         }
         if spec.agent.is_some() {
             return wrong(messages::executor_has_no_agent(name));
         }
-        let checks = options.check.iter().chain(&spec.checks).cloned().collect();
+        let checks = request.checks.iter().chain(&spec.checks).cloned().collect();
         Ok(Some(Self { app, name, executor, spec, prompt, system_prompt, checks }))
     }
 

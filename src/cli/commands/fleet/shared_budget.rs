@@ -2,7 +2,7 @@
 
 use crate::cli::commands::fleet::claim::AttemptRun;
 use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::commands::run_args::RunOptions;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -33,9 +33,9 @@ impl SharedBudget {
     ///
     /// # Errors
     /// Fails if the runs have no budget that could be reserved.
-    pub fn new(settings: &Settings, options: &RunOptions) -> CliResult<Option<Self>> {
+    pub fn new(settings: &Settings, request: &RunRequest) -> CliResult<Option<Self>> {
         let Some(limit) = settings.fleet.budget_usd else { return Ok(None) };
-        let of_run = options.budget.or(settings.costs.budget_usd).ok_or_else(|| {
+        let of_run = request.overrides.budget.or(settings.costs.budget_usd).ok_or_else(|| {
             let why = "fleet.budget_usd needs a limit for each run: `--budget`, or costs.budget_usd";
             CliError::new(FailureKind::Config, why)
         })?;
@@ -66,11 +66,11 @@ impl SharedBudget {
         Ok(fits.then_some(Reservation(id)))
     }
 
-    /// Returns the options of a worker whose runs cost at most what is reserved for each.
-    pub fn bounded(budget: Option<&Self>, mut options: RunOptions) -> RunOptions {
+    /// Returns the request of a worker whose runs cost at most what is reserved for each.
+    pub fn bounded(budget: Option<&Self>, mut request: RunRequest) -> RunRequest {
         let of_run = budget.and_then(|budget| Usd::try_from(budget.of_run).ok());
-        options.bounds.budget = [options.bounds.budget, of_run].into_iter().flatten().min();
-        options
+        request.bounds.budget = [request.bounds.budget, of_run].into_iter().flatten().min();
+        request
     }
 
     /// Counts what a run has cost of what was reserved for it: nothing without a run, all of it for one that has begun and has no result.

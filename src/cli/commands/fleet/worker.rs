@@ -71,28 +71,28 @@ struct Worker<'a> {
 pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let WorkerArgs { options, lane } = args;
     let WorkerOptions { jobs, once, drain, hub, grace, queue, listen, client } = options;
-    let mut options = client.into_options()?;
+    let mut request = client.request()?;
     // Its runs have the agents that the Hub names.
-    let agent = if hub { options.agent.take() } else { None };
-    if options.dry_run {
+    let agent = if hub { request.overrides.agent.take() } else { None };
+    if request.dry_run {
         let why = "a worker does tasks: `--dry-run` would end them with nothing done";
         return Err(CliError::new(FailureKind::Usage, why));
     }
-    let settings = app.load_and_notify(&options.flags())?.settings;
+    let settings = app.load_and_notify(&request.flags())?.settings;
     // What is recorded is redacted with the secrets of these settings too.
     app.redactor(&settings);
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace), agent };
     app.block_on(async {
         let hub = hub.then(|| HubContext::new(app, &settings)).transpose()?;
-        let budget = SharedBudget::new(&settings, &options)?;
-        let options = SharedBudget::bounded(budget.as_ref(), options);
+        let budget = SharedBudget::new(&settings, &request)?;
+        let request = SharedBudget::bounded(budget.as_ref(), request);
         let listening = Listening::open(app, &settings.fleet, listen.as_deref()).await?;
         let queue = open_queue(app, &settings, queue.as_deref()).await?;
         queue.set_patience(PATIENCE)?;
         let context = WorkerContext {
             app,
             queue,
-            options,
+            request,
             language: settings.language,
             stop: CancellationToken::new(),
             git: Mutex::default(),
@@ -297,7 +297,7 @@ impl<'a> Worker<'a> {
 
     /// Checks whether the money or the tokens of all tasks together are used up.
     fn is_used_up(&self) -> bool {
-        self.context.options.total_budget.as_ref().is_some_and(|total| total.is_used_up())
+        self.context.request.total_budget.as_ref().is_some_and(|total| total.is_used_up())
     }
 
     /// Claims the next task, if its run fits into the money of the day.

@@ -128,7 +128,8 @@ impl ActivationRun<'_> {
         }
         let ended = match ended {
             Err(error) => {
-                let has_own_model = self.definition.model.is_none() || worker.options.model.is_some();
+                let has_own_model =
+                    self.definition.model.is_none() || worker.request.overrides.model.is_some();
                 Err(worker.attribute(error, has_own_model && self.definition.executor.is_none()).await)
             }
             ended => ended,

@@ -8,10 +8,8 @@ use crate::cli::commands::hub::prompt::{posts_text, thread_text};
 use crate::cli::commands::hub::skills;
 use crate::cli::commands::hub::workspace::Workspace;
 use crate::cli::commands::run::FinishedRun;
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
-use crate::cli::commands::work::workers::concurrent_options;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::commands::work::workers::concurrent_request;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::{COMMAND_TIMEOUT, MAX_OUTPUT_TOKENS};
 use crate::core::failure::FailureKind;
@@ -62,19 +60,19 @@ impl ActivationRun<'_> {
         prompt: String,
         interrupt: &CancellationToken,
     ) -> CliResult<RunResult> {
-        let (mut options, directory) = (self.claim.worker.options.clone(), workspace.path());
-        options.common.workspace = Some(directory.clone());
-        options.bounds.no_network = !self.definition.has_network;
+        let (mut request, directory) = (self.claim.worker.request.clone(), workspace.path());
+        request.overrides.workspace = Some(directory.clone());
+        request.bounds.no_network = !self.definition.has_network;
         let app = self.claim.worker.app.for_worker();
-        let settings = app.load(&options.flags())?.settings;
+        let settings = app.load(&request.flags())?.settings;
         let system_prompt = self.definition.prompt.as_deref().unwrap_or_default();
         let spec = TaskSpec {
             executor: Some(name.to_owned()),
-            model: options.model.clone().or_else(|| self.definition.model.clone()),
+            model: request.overrides.model.clone().or_else(|| self.definition.model.clone()),
             timeout: Some(TIMEOUT.as_secs()),
             ..TaskSpec::new(prompt, directory.to_string_lossy(), 1)
         };
-        let executor = ExecutorRun::new(&app, (&settings, &options), &spec, system_prompt)?;
+        let executor = ExecutorRun::new(&app, (&settings, &request), &spec, system_prompt)?;
         let executor =
             executor.ok_or_else(|| CliError::new(FailureKind::Internal, "an executor has no name"))?;
         executor.run(settings, (&directory, &workspace.home()), interrupt).await
@@ -89,24 +87,24 @@ impl ActivationRun<'_> {
     ) -> CliResult<(RunResult, bool)> {
         let (questions, mut asked) = mpsc::unbounded_channel();
         let may_read = self.grants.has("hub:read");
-        let mut options =
-            self.options(directory, HubAccess { questions, may_post: self.may_post(), may_read });
+        let mut request =
+            self.request(directory, HubAccess { questions, may_post: self.may_post(), may_read });
         let app = self.claim.worker.app.for_worker();
-        let worker = app.load(&self.claim.worker.options.flags())?.settings;
+        let worker = app.load(&self.claim.worker.request.flags())?.settings;
         let limits = (worker.commands.default_timeout, worker.llm.max_output_tokens.map(u64::from));
-        narrow(&mut options.definition, limits);
-        let settings = app.load(&options.flags())?.settings;
+        narrow(&mut request.overrides.definition, limits);
+        let settings = app.load(&request.flags())?.settings;
         let agent = (&*self.definition, &self.grants);
         let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
         if !withheld.is_empty() {
-            options.definition.push(("skills.disabled".to_owned(), withheld.into()));
+            request.overrides.definition.push(("skills.disabled".to_owned(), withheld.into()));
         }
-        let options = concurrent_options(options, interrupt);
-        let task = Task::New { prompt, history: None, config: None, preparation: Preparation::default() };
+        let request = concurrent_request(request, interrupt);
+        let request = RunRequest { task: Task::new(prompt), ..request };
         let ended = CancellationToken::new();
         self.claim.run.begin();
         let run = async {
-            let finished = Box::pin(run_for_client(&app, &options, task)).await;
+            let finished = Box::pin(run_for_client(&app, &request)).await;
             ended.cancel();
             finished
         };
@@ -150,19 +148,20 @@ impl ActivationRun<'_> {
         let _sent = reply.send(answer);
     }
 
-    /// Returns the options of the run: those of the worker, narrowed by the definition.
-    fn options(&self, directory: &Path, hub: HubAccess) -> RunOptions {
+    /// Returns the request of the run: the request of the worker, narrowed by the definition.
+    fn request(&self, directory: &Path, hub: HubAccess) -> RunRequest {
         let (worker, definition, agent) = (self.claim.worker, &self.definition, &self.activation.agent);
-        let mut options = worker.options.clone();
-        options.common.workspace = Some(directory.to_owned());
-        options.agent = definition.prompt.as_ref().map(|_| agent.clone()).or(options.agent);
-        options.definition.clone_from(&definition.settings);
+        let mut request = worker.request.clone();
+        request.overrides.workspace = Some(directory.to_owned());
+        request.overrides.agent =
+            definition.prompt.as_ref().map(|_| agent.clone()).or(request.overrides.agent);
+        request.overrides.definition.clone_from(&definition.settings);
         // Its prompts are texts of the Hub, not of the user.
-        options.definition.push(("memory.enabled".to_owned(), false.into()));
-        options.model = options.model.or_else(|| definition.model.clone());
-        options.approvals = Some(NoApprover::Refuse);
-        options.no_commands |= !definition.has_commands;
-        let bounds = &mut options.bounds;
+        request.overrides.definition.push(("memory.enabled".to_owned(), false.into()));
+        request.overrides.model = request.overrides.model.or_else(|| definition.model.clone());
+        request.overrides.approvals = Some(NoApprover::Refuse);
+        request.overrides.no_commands |= !definition.has_commands;
+        let bounds = &mut request.bounds;
         bounds.max_steps = Some(definition.max_steps);
         bounds.tokens = Some(MAX_TOKENS);
         bounds.timeout = Some(TIMEOUT);
@@ -170,9 +169,9 @@ impl ActivationRun<'_> {
         bounds.offline_tools = !definition.has_network;
         bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
         bounds.rules.allowances.push(PolicyRule::allow("hub_*"));
-        options.grants = Some(self.grants.clone());
-        options.hub = Some(hub);
-        options
+        request.grants = Some(self.grants.clone());
+        request.hub = Some(hub);
+        request
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
 use crate::cli::commands::loop_command::progress_file::ProgressFile;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{Commands, check_gate};
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::{WorkStart, work_store};
@@ -13,6 +12,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::PromptData;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
@@ -49,7 +49,7 @@ const MAX_SAME: usize = 3;
 pub struct Iterations<'a> {
     app: &'a App,
     settings: Settings,
-    options: RunOptions,
+    request: RunRequest,
     launcher: Rc<Launcher>,
     workspace: Workspace,
     policy: Arc<Policy>,
@@ -67,18 +67,20 @@ impl<'a> Iterations<'a> {
     /// # Errors
     /// Fails for a loop without a task or checks, and for an invalid configuration.
     pub fn prepare(app: &'a App, args: LoopArgs) -> CliResult<Self> {
-        let mut options = args.work.options.clone();
-        let mut settings = app.load_and_notify(&options.flags())?.settings;
+        let mut request = args.work.options.request();
+        let mut settings = app.load_and_notify(&request.flags())?.settings;
         let section = &settings.ralph;
-        options.agent = options.agent.or_else(|| section.agent.clone());
-        options.budget = least([args.max_cost, options.budget, section.max_cost], f64::total_cmp);
-        options.timeout = least([args.max_time, options.timeout, section.max_time], Ord::cmp);
+        request.overrides.agent = request.overrides.agent.or_else(|| section.agent.clone());
+        request.overrides.budget =
+            least([args.max_cost, request.overrides.budget, section.max_cost], f64::total_cmp);
+        request.overrides.timeout =
+            least([args.max_time, request.overrides.timeout, section.max_time], Ord::cmp);
         let (max, tag) =
             (args.max_iterations.unwrap_or(section.max_iterations), section.completion_tag.clone());
-        if options.dry_run {
+        if request.dry_run {
             return Err(usage(messages::LOOP_NEEDS_CHANGES));
         }
-        let checks = std::mem::take(&mut options.check);
+        let checks = std::mem::take(&mut request.checks);
         if checks.is_empty() {
             return Err(usage(messages::LOOP_NEEDS_CHECK));
         }
@@ -100,7 +102,7 @@ impl<'a> Iterations<'a> {
         Ok(Self {
             app,
             settings,
-            options,
+            request,
             launcher,
             workspace,
             policy,
@@ -122,8 +124,8 @@ impl<'a> Iterations<'a> {
             WorkTask::New(task) => WorkTask::New(NewTask { base: self.base().await?, ..task }),
             recorded @ WorkTask::Recorded(_) => recorded,
         };
-        let options = std::mem::take(&mut self.options);
-        let work = RunningWork::begin(self.app, &self.settings, options, COMMAND, task)?;
+        let request = std::mem::take(&mut self.request);
+        let work = RunningWork::begin(self.app, &self.settings, request, COMMAND, task)?;
         if self.progress_file.is_none() {
             let path = work_store(&self.settings).session_dir(&work.record.id)?.join("progress.md");
             self.progress_file = Some(ProgressFile::at(path));
@@ -131,7 +133,7 @@ impl<'a> Iterations<'a> {
         if self.in_worktree {
             return Box::pin(self.run_in_worktree(work)).await;
         }
-        let ended = Box::pin(self.iterations(&work, &work.options)).await;
+        let ended = Box::pin(self.iterations(&work, &work.request)).await;
         work.end(ended, |_| ())
     }
 
@@ -141,11 +143,11 @@ impl<'a> Iterations<'a> {
         let repository = open_repository(&git, &self.settings).await?;
         let worktrees = Worktrees::new(repository, &self.settings, &work.record)?;
         let (worktree, directory) = worktrees.create(COMMAND, 1, work.record.has_begun(None)).await?;
-        let mut options = work.options.clone();
-        options.common.workspace = Some(directory);
-        self.use_workspace(&options)?;
+        let mut request = work.request.clone();
+        request.overrides.workspace = Some(directory);
+        self.use_workspace(&request)?;
         work.log(Style::Bold, &messages::works_on(&worktree.branch, work.language));
-        let ended = Box::pin(self.iterations(&work, &options)).await;
+        let ended = Box::pin(self.iterations(&work, &request)).await;
         let task = work.record.start().task;
         let changed: Vec<ModifiedFile> =
             work.record.ended_runs().into_iter().flat_map(|run| run.result.files_modified).collect();
@@ -157,9 +159,9 @@ impl<'a> Iterations<'a> {
         work.end(ended, |result| result.worktree = Some(worktree))
     }
 
-    /// Runs checks, and reads changes, in the workspace of `options`.
-    fn use_workspace(&mut self, options: &RunOptions) -> CliResult<()> {
-        self.settings = self.app.load(&options.flags())?.settings;
+    /// Runs checks, and reads changes, in the workspace of `request`.
+    fn use_workspace(&mut self, request: &RunRequest) -> CliResult<()> {
+        self.settings = self.app.load(&request.flags())?.settings;
         self.settings.timeout = None;
         self.launcher = compose::launcher(self.app, &self.settings)?;
         (self.workspace, self.policy) =
@@ -185,11 +187,11 @@ impl<'a> Iterations<'a> {
         })
     }
 
-    async fn iterations(&self, work: &RunningWork<'_>, options: &RunOptions) -> Result<WorkStopReason, Stop> {
+    async fn iterations(&self, work: &RunningWork<'_>, request: &RunRequest) -> Result<WorkStopReason, Stop> {
         let start = work.record.start();
         let mut state = Progress::default();
         loop {
-            if let Some(reason) = self.iterate(work, options, &start, &mut state).await? {
+            if let Some(reason) = self.iterate(work, request, &start, &mut state).await? {
                 return Ok(reason);
             }
         }
@@ -199,7 +201,7 @@ impl<'a> Iterations<'a> {
     async fn iterate(
         &self,
         work: &RunningWork<'_>,
-        options: &RunOptions,
+        request: &RunRequest,
         start: &WorkStart,
         state: &mut Progress,
     ) -> Result<Option<WorkStopReason>, Stop> {
@@ -211,14 +213,14 @@ impl<'a> Iterations<'a> {
         let ended = work.record.ended_runs();
         let is_recorded = ended.iter().any(|run| run.name == name);
         let earlier = ended.into_iter().filter(|run| run.name != name);
-        let mut options = options.clone();
-        options.earlier_sessions = earlier.filter_map(|run| run.result.session_id).collect();
+        let mut request = request.clone();
+        request.earlier_sessions = earlier.filter_map(|run| run.result.session_id).collect();
+        let prompt = messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks);
+        request.task = Task::new(prompt).with_data(self.data(state));
         let next = NextRun {
             name: name.clone(),
             heading: messages::iteration(number, self.max, work.language),
-            options,
-            prompt: messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks),
-            data: self.data(state),
+            request,
             goes_on: can_go_on,
         };
         let result = work.run(&work.limits, next).await?;

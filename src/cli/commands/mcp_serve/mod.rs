@@ -6,14 +6,12 @@ mod questions;
 mod transport;
 
 use crate::cli::commands::client_run::{ClientArgs, run_for_client};
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
 use crate::cli::compose::client_output::{ClientOutput, FLUSH_TIME};
 use crate::cli::compose::directories;
 use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
@@ -49,14 +47,14 @@ const MAX_RUNNING_CALLS: usize = 16;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the client does not speak MCP.
-pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
-    let options = args.into_options()?;
-    let settings = app.load_and_notify(&options.flags())?.settings;
+pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
+    let request = args.request()?;
+    let settings = app.load_and_notify(&request.flags())?.settings;
     directories::prepare(&settings)?;
-    let options = RunOptions {
+    let request = RunRequest {
         // A client selects agents and sessions, but no mode that the server does not have without it.
-        bounds: RunBounds { mode: Some(settings.policy.mode), ..options.bounds },
-        ..options
+        bounds: RunBounds { mode: Some(settings.policy.mode), ..request.bounds },
+        ..request
     };
     app.block_on(async {
         let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
@@ -64,7 +62,7 @@ pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
         let output = Arc::new(output);
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
         let transport = ClientTransport::new(input, Arc::clone(&output));
-        let served = serve_client(app, &settings, &options, transport, &interrupt).await;
+        let served = serve_client(app, &settings, &request, transport, &interrupt).await;
         if output.is_full() {
             app.notify(Style::Warning, messages::CLIENT_DOES_NOT_READ);
         }
@@ -77,12 +75,12 @@ pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
 async fn serve_client(
     app: &App,
     settings: &Settings,
-    options: &RunOptions,
+    request: &RunRequest,
     transport: ClientTransport,
     interrupt: &CancellationToken,
 ) -> CliResult<()> {
     let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
-    let handler = Handler::new(jobs, options.agent.clone());
+    let handler = Handler::new(jobs, request.overrides.agent.clone());
     let service = tokio::select! {
         service = handler.serve(transport) => match service {
             Ok(service) => service,
@@ -100,7 +98,7 @@ async fn serve_client(
             () = interrupt.cancelled() => break,
             _closed = &mut closed => break,
             Some(job) = waiting.recv(), if running.len() < MAX_RUNNING_CALLS => {
-                running.push(perform(app, settings, options, job, interrupt.child_token()));
+                running.push(perform(app, settings, request, job, interrupt.child_token()));
             }
             Some(()) = running.next(), if !running.is_empty() => {}
         }
@@ -117,7 +115,7 @@ fn no_mcp(error: &ServerInitializeError) -> CliError {
 async fn perform(
     app: &App,
     settings: &Settings,
-    options: &RunOptions,
+    request: &RunRequest,
     job: Job,
     interrupt: CancellationToken,
 ) {
@@ -139,8 +137,8 @@ async fn perform(
     };
     let work = async {
         match call {
-            Call::Run(call) => run(app, options, client, call).await,
-            Call::Reply(call) => reply(app, options, client, call).await,
+            Call::Run(call) => run(app, request, client, call).await,
+            Call::Reply(call) => reply(app, request, client, call).await,
             Call::Session(call) => session(app, settings, &call),
         }
     };
@@ -154,27 +152,24 @@ async fn perform(
     let _sent = outcome.send(done);
 }
 
-async fn run(app: &App, options: &RunOptions, client: RunClient, call: RunCall) -> Outcome {
-    let mut options = options.clone();
-    options.agent = call.agent.or(options.agent);
-    options.bounds.max_steps = call.max_steps.map(NonZeroU32::get);
-    options.bounds.timeout = call.timeout_seconds.map(|seconds| Duration::from_secs(seconds.get()));
-    options.bounds.budget = call.budget_usd;
-    options.client = Some(client);
-    let task =
-        Task::New { prompt: call.task, history: None, preparation: Preparation::default(), config: None };
-    perform_task(app, &options, task).await
+async fn run(app: &App, request: &RunRequest, client: RunClient, call: RunCall) -> Outcome {
+    let mut request = request.clone();
+    request.overrides.agent = call.agent.or(request.overrides.agent);
+    request.bounds.max_steps = call.max_steps.map(NonZeroU32::get);
+    request.bounds.timeout = call.timeout_seconds.map(|seconds| Duration::from_secs(seconds.get()));
+    request.bounds.budget = call.budget_usd;
+    request.client = Some(client);
+    request.task = Task::new(call.task);
+    perform_task(app, &request).await
 }
 
-async fn reply(app: &App, options: &RunOptions, client: RunClient, call: ReplyCall) -> Outcome {
-    let options = RunOptions { client: Some(client), ..options.clone() };
-    let preparation = Preparation::default();
-    let task = Task::Resume { id: Some(call.session_id), prompt: Some(call.prompt), preparation };
-    perform_task(app, &options, task).await
+async fn reply(app: &App, request: &RunRequest, client: RunClient, call: ReplyCall) -> Outcome {
+    let task = Task::resume(call.session_id, call.prompt);
+    perform_task(app, &RunRequest { client: Some(client), ..request.with_task(task) }).await
 }
 
-async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
-    match run_for_client(app, options, task).await {
+async fn perform_task(app: &App, request: &RunRequest) -> Outcome {
+    match run_for_client(app, request).await {
         Ok(finished) => Outcome::of(&finished.result),
         Err(error) => failed(app, &error),
     }

@@ -6,13 +6,13 @@ mod tasks;
 
 use crate::cli::commands::parallel::args::{COMMAND, ParallelArgs, Required};
 use crate::cli::commands::parallel::tasks::ParallelTask;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{NewTask, RunWords, RunningWork, WorkTask, run_command, usage};
 use crate::cli::commands::work::workers::{WorkerTask, run_workers, verdict};
 use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -32,9 +32,9 @@ pub fn parallel(app: &App, args: ParallelArgs, run_words: RunWords) -> u8 {
 }
 
 async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
-    let options = args.work.options.clone();
-    let settings = app.load_and_notify(&options.flags())?.settings;
-    if options.dry_run {
+    let request = args.work.options.request();
+    let settings = app.load_and_notify(&request.flags())?.settings;
+    if request.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
     directories::prepare(&settings)?;
@@ -44,11 +44,11 @@ async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
         Some(id) => WorkTask::Recorded(id.clone()),
         None => WorkTask::New(new_task(app, &settings, &repository, &args).await?),
     };
-    let work = RunningWork::begin(app, &settings, options, COMMAND, task)?;
+    let work = RunningWork::begin(app, &settings, request, COMMAND, task)?;
     let worktrees = Worktrees::new(repository, &settings, &work.record)?;
     let tasks = tasks::parse(&work.record.start().data.unwrap_or_default())
         .map_err(|why| CliError::new(FailureKind::Session, why))?;
-    let tasks = worker_tasks(tasks, &work.options, &args, &settings)?;
+    let tasks = worker_tasks(tasks, &work.request, &args, &settings)?;
     let count = args.workers.unwrap_or(settings.parallel.workers);
     let mut runs = run_workers((&work, &worktrees), tasks, count).await?;
     if args.merge && verdict(&runs, false) != WorkStopReason::UserInterrupt {
@@ -75,7 +75,7 @@ async fn new_task(
 
 fn worker_tasks(
     tasks: Vec<ParallelTask>,
-    options: &RunOptions,
+    request: &RunRequest,
     args: &ParallelArgs,
     settings: &Settings,
 ) -> CliResult<Vec<WorkerTask>> {
@@ -84,15 +84,15 @@ fn worker_tasks(
     let budget = budget.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
     let timeout = args.timeout_per_worker.or(section.timeout_per_worker).map(Duration::from_secs);
     let with_options = |(at, task): (usize, ParallelTask)| {
-        let mut options = options.clone();
-        options.model = task.model.or(options.model);
-        options.agent = task.agent.or(options.agent).or_else(|| section.agent.clone());
-        options.max_steps = options.max_steps.or(Some(section.max_steps));
-        (options.bounds.budget, options.bounds.timeout) = (budget, timeout);
+        let mut request = request.clone();
+        request.overrides.model = task.model.or(request.overrides.model);
+        request.overrides.agent = task.agent.or(request.overrides.agent).or_else(|| section.agent.clone());
+        request.overrides.max_steps = request.overrides.max_steps.or(Some(section.max_steps));
+        (request.bounds.budget, request.bounds.timeout) = (budget, timeout);
         WorkerTask {
             name: format!("task {}", at.saturating_add(1)),
             prompt: task.task,
-            options,
+            request,
             checks: Vec::new(),
             variables: BTreeMap::new(),
         }

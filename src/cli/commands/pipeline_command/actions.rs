@@ -2,12 +2,12 @@
 
 use crate::cli::commands::pipeline_command::interrupted_command::StatesBefore;
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, no_run, why_stopped};
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::debate::{HeldDebate, check_distinct};
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{Stop, is_no_success};
-use crate::cli::commands::work::workers::{concurrent_options, read_only_options};
-use crate::cli::compose::preparation::{Preparation, PromptData};
+use crate::cli::commands::work::workers::{concurrent_request, read_only_request};
+use crate::cli::compose::preparation::PromptData;
+use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::pipeline::variables::replace;
 use crate::config::pipeline::{Action, Debate, Schema, Step};
@@ -42,14 +42,14 @@ impl Steps<'_> {
         let prompt = replace(prompt, &begun.outputs.variables);
         let mut data = Vec::new();
         for number in 1..=agents.len().max(1) {
-            let options = run_options(begun, agents.get(number - 1).cloned(), number >= agents.len())?;
-            let options = match begun.limits.for_next_run(&options) {
-                Ok(options) => options,
+            let mut request = run_request(begun, agents.get(number - 1).cloned(), number >= agents.len())?;
+            request.task = Task::new(prompt.clone()).with_data(std::mem::take(&mut data));
+            let request = match begun.limits.for_next_run(&request) {
+                Ok(request) => request,
                 Err(reason) => return Ok(Some(reason)),
             };
-            let preparation = Preparation { data: std::mem::take(&mut data), ..Preparation::default() };
             let name = run_name(begun.step, number);
-            let result = match self.run_agent(begun, options, &name, (prompt.clone(), preparation)).await {
+            let result = match self.run_agent(begun, request, &name).await {
                 Ok(result) => result,
                 Err(error) => return self.not_started(begun, name, error).map(Some),
             };
@@ -66,18 +66,17 @@ impl Steps<'_> {
     async fn run_agent(
         &self,
         begun: &BegunStep<'_>,
-        options: RunOptions,
+        request: RunRequest,
         name: &str,
-        task: (String, Preparation),
     ) -> CliResult<RunResult> {
         let record = begun.record();
         if let Some(interrupt) = begun.interrupt {
-            let (app, options) =
-                (self.app.for_worker(), read_only_options(concurrent_options(options, interrupt)));
-            let ended = Box::pin(record.run(&app, &options, name, is_no_success, task)).await?;
+            let (app, request) =
+                (self.app.for_worker(), read_only_request(concurrent_request(request, interrupt)));
+            let ended = Box::pin(record.run(&app, &request, name, is_no_success)).await?;
             return Ok(ended.result);
         }
-        let EndedRun { result, shown } = record.run(self.app, &options, name, is_no_success, task).await?;
+        let EndedRun { result, shown } = record.run(self.app, &request, name, is_no_success).await?;
         // A signal from here on interrupts the checks.
         self.app.interrupt()?.disarm();
         begun.work.shown.replace(shown);
@@ -88,12 +87,12 @@ impl Steps<'_> {
     async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> CliResult<Option<WorkStopReason>> {
         let question = replace(&debate.question, &begun.outputs.variables);
         let debate = Debate { question, ..debate.clone() };
-        let (prefix, options) = (format!("{}/", begun.step.name), run_options(begun, None, true)?);
-        if let Err(error) = check_distinct(self.app, &options, &debate).await {
+        let (prefix, request) = (format!("{}/", begun.step.name), run_request(begun, None, true)?);
+        if let Err(error) = check_distinct(self.app, &request, &debate).await {
             return self.not_started(begun, begun.step.name.clone(), error).map(Some);
         }
         let (work, limits) = (begun.work, &begun.limits);
-        let held = HeldDebate { work, limits, options: &options, prefix: &prefix, debate: &debate };
+        let held = HeldDebate { work, limits, request: &request, prefix: &prefix, debate: &debate };
         match held.hold().await {
             Ok(Consolidation { summary, .. }) => {
                 let result =
@@ -166,20 +165,20 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the options of a run of the step, without the limits.
-fn run_options(begun: &BegunStep<'_>, agent: Option<String>, is_last: bool) -> CliResult<RunOptions> {
-    let (step, mut options) = (begun.step, begun.work.options.clone());
-    options.agent = agent.or_else(|| step.agent.clone()).or(options.agent);
-    options.model = step.model.clone().or(options.model);
+/// Returns the request of a run of the step, without the limits.
+fn run_request(begun: &BegunStep<'_>, agent: Option<String>, is_last: bool) -> CliResult<RunRequest> {
+    let (step, mut request) = (begun.step, begun.work.request.clone());
+    request.overrides.agent = agent.or_else(|| step.agent.clone()).or(request.overrides.agent);
+    request.overrides.model = step.model.clone().or(request.overrides.model);
     let budget = step.budget.map(Usd::try_from).transpose();
     let budget = budget.map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
-    options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
+    request.bounds.budget = [request.bounds.budget, budget].into_iter().flatten().min();
     match step.output_schema.as_ref().filter(|_| is_last) {
-        Some(Schema::File(file)) => options.output_schema = Some(file.into()),
-        Some(Schema::Inline(schema)) => options.schema = Some(schema.to_string()),
+        Some(Schema::File(file)) => request.schema = Some(AnswerSchema::File(file.into())),
+        Some(Schema::Inline(schema)) => request.schema = Some(AnswerSchema::Text(schema.to_string())),
         None => {}
     }
-    Ok(options)
+    Ok(request)
 }
 
 /// Returns the name of a run of the step; `number` counts the agents of a chain from 1.

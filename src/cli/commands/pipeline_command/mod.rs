@@ -54,7 +54,7 @@ pub fn run_pipeline(app: &App, args: PipelineArgs, run_words: fn(&App, Vec<Strin
 
 /// Checks a file and prints that it is a pipeline.
 fn validate(app: &App, args: &PipelineArgs, file: &Path) -> CliResult<Option<PipelineSetup>> {
-    let settings = app.load(&args.options.flags())?.settings;
+    let settings = app.load(&args.options.request().flags())?.settings;
     let (_, pipeline) = read_pipeline(&settings, file)?;
     print(&app.terminal, &format!("{}: valid, {} steps\n", file.display(), pipeline.all_steps().count()))?;
     Ok(None)

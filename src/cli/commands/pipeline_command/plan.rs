@@ -54,7 +54,7 @@ fn step_lines<'a>(setup: &PipelineSetup, step: &'a Step) -> Vec<(&'a str, String
         conditions.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     match &step.action {
         Action::Prompt(prompt) => {
-            let agent = step.agent.clone().or_else(|| setup.options.agent.clone());
+            let agent = step.agent.clone().or_else(|| setup.request.overrides.agent.clone());
             lines.push(("agent", agent.unwrap_or_else(|| setup.settings.agent.name.clone())));
             lines.push(("prompt", filled(prompt)));
         }

@@ -27,7 +27,7 @@ impl Steps<'_> {
     /// # Errors
     /// Fails when the record cannot be written, and when a run cannot start.
     pub async fn run(self) -> CliResult<WorkOutcome> {
-        let PipelineSetup { file, start, pipeline, resumed, settings, options, .. } = &self.setup;
+        let PipelineSetup { file, start, pipeline, resumed, settings, request, .. } = &self.setup;
         let task = match resumed {
             Some(id) => WorkTask::Recorded(id.clone()),
             None => WorkTask::New(NewTask {
@@ -40,7 +40,7 @@ impl Steps<'_> {
                 data: serde_json::to_string(start).ok(),
             }),
         };
-        let work = RunningWork::begin(self.app, settings, options.clone(), COMMAND, task)?;
+        let work = RunningWork::begin(self.app, settings, request.clone(), COMMAND, task)?;
         let mut outputs = Outputs { variables: self.setup.variables.clone(), ..Outputs::default() };
         let mut reason = None;
         let steps = &self.setup.pipeline.steps;

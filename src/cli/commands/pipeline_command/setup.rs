@@ -2,9 +2,9 @@
 
 use crate::cli::commands::pipeline_command::args::PipelineArgs;
 use crate::cli::commands::pipeline_command::source::{parse_pipeline, read_pipeline};
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::record::{RecordedWork, work_store};
 use crate::cli::compose::app::App;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::error::ConfigError;
 use crate::config::flags::Flags;
@@ -43,8 +43,8 @@ pub struct PipelineSetup {
     pub first: usize,
     /// Id of the record to go on with.
     pub resumed: Option<String>,
-    /// Options of each run.
-    pub options: RunOptions,
+    /// The request of each run.
+    pub request: RunRequest,
     /// The settings.
     pub settings: Settings,
 }
@@ -55,12 +55,13 @@ impl PipelineSetup {
     /// # Errors
     /// Fails for wrong arguments, a file that is no pipeline, that has changed since it began, or that is not trusted.
     pub fn prepare(app: &App, args: PipelineArgs) -> CliResult<Self> {
-        let PipelineArgs { words, var, from_step, resume_work, mut options } = args;
+        let PipelineArgs { words, var, from_step, resume_work, options } = args;
+        let mut request = options.request();
         let [file] = <[String; 1]>::try_from(words).map_err(|_| {
             CliError::new(FailureKind::Usage, "give one FILE, `validate FILE` or `resume ID`")
         })?;
-        options.prompt_is_data = true;
-        let flags = options.flags();
+        request.prompt_is_data = true;
+        let flags = request.flags();
         let flag = flags.trust.clone();
         let loaded = app.load(&Flags { trust: TrustFlag::Stored, ..flags })?;
         let (text, pipeline) = read_pipeline(&loaded.settings, Path::new(&file))?;
@@ -68,24 +69,20 @@ impl PipelineSetup {
         let kept = app.redactor(&loaded.settings).text(&text).into_owned();
         let trust = match &resume_work {
             Some(id) => Some(recorded_trust(&loaded.settings, id, (&file, &kept), flag)?),
-            None if options.dry_run => None,
+            None if request.dry_run => None,
             None => Some(trust(&loaded, &file, (&text, &pipeline), &flag)?),
         };
         let project_hash = match &trust {
             Some(TrustFlag::WithHash(hash)) => Some(hash.clone()),
             Some(TrustFlag::Stored | TrustFlag::ThisRun) | None => None,
         };
-        options.trust_workspace = match trust {
-            Some(TrustFlag::Stored) | None => None,
-            Some(TrustFlag::ThisRun) => Some(None),
-            Some(TrustFlag::WithHash(hash)) => Some(Some(hash)),
-        };
+        request.overrides.trust = trust.unwrap_or(TrustFlag::Stored);
         let mut variables = pipeline.variables.clone();
         variables.extend(var.iter().map(|text| variable(text)).collect::<CliResult<Vec<_>>>()?);
         let first = from_step.map_or(Ok(0), |name| first_step(&pipeline, &name))?;
-        let settings = app.load_and_notify(&options.flags())?.settings;
+        let settings = app.load_and_notify(&request.flags())?.settings;
         let (start, resumed) = (PipelineStart { text: kept, project_hash }, resume_work);
-        Ok(Self { file, start, pipeline, variables, first, resumed, options, settings })
+        Ok(Self { file, start, pipeline, variables, first, resumed, request, settings })
     }
 }
 

@@ -25,10 +25,10 @@ pub fn read_pipeline(settings: &Settings, file: &Path) -> CliResult<(String, Pip
     let pipeline = parse_pipeline(settings, &name, &text)?;
     for step in pipeline.all_steps() {
         match &step.output_schema {
-            Some(Schema::File(file)) => read_output_schema(Some(file.as_ref()))?.map(drop),
-            Some(Schema::Inline(schema)) => Some(given(&schema.to_string()).map(drop)?),
-            None => None,
-        };
+            Some(Schema::File(file)) => drop(read_output_schema(file.as_ref())?),
+            Some(Schema::Inline(schema)) => drop(given(&schema.to_string())?),
+            None => {}
+        }
     }
     Ok((text, pipeline))
 }

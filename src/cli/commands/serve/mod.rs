@@ -8,19 +8,19 @@ mod working_run;
 
 use crate::cli::args::RestoreArgs;
 use crate::cli::commands::client_run::ClientArgs;
+use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::restore::{Restored, restore_files};
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::json_rpc::message::{OtherFields, failed, invalid_params, invalid_request};
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::session_page::session_page;
 use crate::cli::compose::json_rpc::{self, Protocol, Reply, error_for};
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::run_client::RunBounds;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::session_list::ListedSession;
 use crate::cli::error::CliResult;
+use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::file_change::RestoreDirection;
 use crate::journal::session_store::SessionStore;
@@ -51,15 +51,15 @@ const TASK_CHARS: usize = 1_000;
 ///
 /// # Errors
 /// Fails for an invalid configuration, for options that cannot be honoured, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
-    let options = args.into_options()?;
-    let settings = app.load_and_notify(&options.flags())?.settings;
+pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
+    let request = args.request()?;
+    let settings = app.load_and_notify(&request.flags())?.settings;
     // A client selects agents and sessions, but no mode that the server does not have without it.
-    let bounds = RunBounds { mode: Some(settings.policy.mode), ..options.bounds };
-    let options = RunOptions { bounds, ..options };
+    let bounds = RunBounds { mode: Some(settings.policy.mode), ..request.bounds };
+    let request = RunRequest { bounds, ..request };
     json_rpc::serve(app, |outbox, interrupt| Server {
         app,
-        options,
+        request,
         settings,
         outbox,
         interrupt,
@@ -71,8 +71,8 @@ pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
 /// The server.
 struct Server<'a> {
     app: &'a App,
-    /// The options of each run.
-    options: RunOptions,
+    /// The request of each run.
+    request: RunRequest,
     settings: Settings,
     outbox: Rc<Outbox>,
     interrupt: CancellationToken,
@@ -107,30 +107,29 @@ impl<'a> Protocol<'a> for Server<'a> {
 impl<'a> Server<'a> {
     fn start(&self, Start { task, agent, model, limits }: Start) -> Result<Reply<'a>, Error> {
         // The errors of a script quote its lines, so a client must not select a file.
-        if model.as_ref().is_some_and(|model| model.starts_with("scripted:")) && model != self.options.model {
+        if model.as_ref().is_some_and(|model| model.starts_with("scripted:"))
+            && model != self.request.overrides.model
+        {
             return Err(invalid_params("only `--model` selects a script"));
         }
-        let options = RunOptions {
-            agent: selected("agent", self.options.agent.as_ref(), agent)?,
-            model: selected("model", self.options.model.as_ref(), model)?,
-            bounds: limits.within(self.options.bounds.clone()),
-            ..self.options.clone()
+        let overrides = Flags {
+            agent: selected("agent", self.request.overrides.agent.as_ref(), agent)?,
+            model: selected("model", self.request.overrides.model.as_ref(), model)?,
+            ..self.request.overrides.clone()
         };
-        let preparation = Preparation::default();
-        let task = Task::New { prompt: task, history: None, config: None, preparation };
-        self.begin(self.app.source.session_id(), options, task)
+        let bounds = limits.within(self.request.bounds.clone());
+        let request = RunRequest { overrides, bounds, ..self.request.with_task(Task::new(task)) };
+        self.begin(self.app.source.session_id(), request)
     }
 
     fn send(&self, Send { session_id, prompt, limits }: Send) -> Result<Reply<'a>, Error> {
         self.journal(&session_id)?;
-        let options =
-            RunOptions { bounds: limits.within(self.options.bounds.clone()), ..self.options.clone() };
-        let preparation = Preparation::default();
-        let task = Task::Resume { id: Some(session_id.clone()), prompt: Some(prompt), preparation };
-        self.begin(session_id, options, task)
+        let bounds = limits.within(self.request.bounds.clone());
+        let task = Task::resume(&session_id, prompt);
+        self.begin(session_id, RunRequest { bounds, ..self.request.with_task(task) })
     }
 
-    fn begin(&self, session_id: String, options: RunOptions, task: Task) -> Result<Reply<'a>, Error> {
+    fn begin(&self, session_id: String, request: RunRequest) -> Result<Reply<'a>, Error> {
         self.check_idle(&session_id)?;
         if self.runs.borrow().len() >= MAX_RUNS {
             return Err(invalid_request(&format!("at most {MAX_RUNS} runs work at the same time")));
@@ -141,7 +140,7 @@ impl<'a> Server<'a> {
         runs.borrow_mut().insert(session_id.clone(), Rc::clone(&run));
         let begun = json!(Begun { session_id: session_id.clone() });
         let work = async move {
-            let result = run.perform(app, options, task).await;
+            let result = run.perform(app, request).await;
             runs.borrow_mut().remove(&session_id);
             run.finish(&result);
         };
@@ -196,10 +195,11 @@ impl<'a> Server<'a> {
     fn undo(&self, Undo { session_id, to_step, file, force }: Undo) -> Result<Reply<'a>, Error> {
         self.journal(&session_id)?;
         self.check_idle(&session_id)?;
-        if self.options.dry_run {
+        if self.request.dry_run {
             return Err(invalid_request("this server changes no files (--dry-run)"));
         }
-        let common = self.options.common.clone();
+        let Flags { config, workspace, .. } = self.request.overrides.clone();
+        let common = CommonArgs { config, workspace };
         let args = RestoreArgs { session: Some(session_id), file, force, common };
         let restored = restore_files(self.app, &args, RestoreDirection::Undo, to_step);
         let Restored { changed, warnings, problem } =

@@ -2,12 +2,11 @@
 
 use super::protocol::{ApprovalQuestion, Approve, Decision, Notification};
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::json_rpc::message::invalid_params;
 use crate::cli::compose::json_rpc::outbox::Outbox;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::compose::run_client::{ClientQuestion, RunClient};
 use crate::core::event::Record;
 use crate::core::run_result::RunResult;
@@ -43,10 +42,10 @@ impl WorkingRun {
     }
 
     /// Performs the task and returns its result. The client receives the events and the questions.
-    pub async fn perform(self: &Rc<Self>, app: &App, options: RunOptions, task: Task) -> RunResult {
+    pub async fn perform(self: &Rc<Self>, app: &App, request: RunRequest) -> RunResult {
         let (questions, mut asked) = mpsc::unbounded_channel();
         let (session_id, client) = (Some(self.session_id.clone()), Some(self.client(questions)));
-        let options = RunOptions { session_id, client, ..options };
+        let request = RunRequest { session_id, client, ..request };
         let approvals = async {
             while let Some(question) = asked.recv().await {
                 self.ask(app.source.short_id(), question);
@@ -54,7 +53,7 @@ impl WorkingRun {
             std::future::pending::<Infallible>().await
         };
         let done = tokio::select! {
-            done = run_for_client(app, &options, task) => done,
+            done = run_for_client(app, &request) => done,
             never = approvals => match never {},
         };
         done.map_or_else(|error| app.not_started(&error), |finished| finished.result)

@@ -1,14 +1,15 @@
 //! A debate: models answer a question in rounds; a judge, another model, ends them when they agree, and sums up.
 
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
-use crate::cli::commands::work::workers::{read_only_options, run_together};
+use crate::cli::commands::work::workers::{read_only_request, run_together};
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::PromptData;
+use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
 use crate::cli::compose::run_client::RunBounds;
 use crate::cli::error::CliResult;
+use crate::config::flags::Flags;
 use crate::config::pipeline::Debate;
 use crate::core::failure::FailureKind;
 use crate::core::run_result::{Output, RunResult};
@@ -42,8 +43,8 @@ pub struct HeldDebate<'a> {
     pub work: &'a RunningWork<'a>,
     /// The limits of the debate.
     pub limits: &'a WorkLimits,
-    /// The options of its runs.
-    pub options: &'a RunOptions,
+    /// The request of its runs.
+    pub request: &'a RunRequest,
     /// What the names of its runs begin with.
     pub prefix: &'a str,
     /// Question, models and judge, which [`check_distinct`] has checked.
@@ -54,10 +55,10 @@ pub struct HeldDebate<'a> {
 ///
 /// # Errors
 /// Fails for a model that cannot be used, and for one that is named twice.
-pub async fn check_distinct(app: &App, options: &RunOptions, debate: &Debate) -> CliResult<()> {
+pub async fn check_distinct(app: &App, request: &RunRequest, debate: &Debate) -> CliResult<()> {
     let mut names = Vec::new();
     for model in debate.models.iter().chain([&debate.judge]) {
-        let settings = app.load(&with_model(options, model).flags())?.settings;
+        let settings = app.load(&with_model(request, model).flags())?.settings;
         let name = compose::connect_model(app, &settings, &PlayedTurns::default()).await?.model().to_owned();
         if names.contains(&name) {
             return Err(usage(messages::same_model_twice(&name)));
@@ -67,14 +68,17 @@ pub async fn check_distinct(app: &App, options: &RunOptions, debate: &Debate) ->
     Ok(())
 }
 
-/// Returns the options of a run that uses `model` alone and changes nothing.
-pub fn with_model(options: &RunOptions, model: &str) -> RunOptions {
-    let options = read_only_options(options.clone());
-    RunOptions {
-        model: Some(model.to_owned()),
-        agent: options.agent.or_else(|| Some(AGENT.to_owned())),
-        bounds: RunBounds { no_fallback: true, ..options.bounds },
-        ..options
+/// Returns the request of a run that uses `model` alone and changes nothing.
+pub fn with_model(request: &RunRequest, model: &str) -> RunRequest {
+    let request = read_only_request(request.clone());
+    RunRequest {
+        overrides: Flags {
+            model: Some(model.to_owned()),
+            agent: request.overrides.agent.or_else(|| Some(AGENT.to_owned())),
+            ..request.overrides
+        },
+        bounds: RunBounds { no_fallback: true, ..request.bounds },
+        ..request
     }
 }
 
@@ -94,9 +98,8 @@ impl HeldDebate<'_> {
         let next = NextRun {
             name: self.name("summary"),
             heading: messages::debate_summary(judge, self.work.language),
-            options: with_model(self.options, judge),
-            prompt: messages::summary_prompt(question),
-            data: answers,
+            request: with_model(self.request, judge)
+                .with_task(Task::new(messages::summary_prompt(question)).with_data(answers)),
             goes_on: is_no_success,
         };
         let summary = self.work.run(self.limits, next).await?.output.text().into_owned();
@@ -114,9 +117,12 @@ impl HeldDebate<'_> {
             name: self.name(&format!("round {round}: {model}")),
             heading: messages::debate_round(round, *rounds, model, self.work.language),
             // A schema is about the summary.
-            options: RunOptions { schema: None, output_schema: None, ..with_model(self.options, model) },
-            prompt: messages::debate_prompt(question, round, *rounds, model),
-            data: before.to_vec(),
+            request: RunRequest {
+                schema: None,
+                task: Task::new(messages::debate_prompt(question, round, *rounds, model))
+                    .with_data(before.to_vec()),
+                ..with_model(self.request, model)
+            },
             goes_on: is_no_success,
         };
         let results = run_together(self.work, self.limits, models.iter().map(next).collect()).await?;
@@ -130,13 +136,14 @@ impl HeldDebate<'_> {
     /// Asks the judge whether the answers agree. A reply that is no judgement means that they do not.
     async fn do_agree(&self, round: u32, answers: Vec<PromptData>) -> Result<bool, Stop> {
         let Debate { question, judge, rounds, .. } = self.debate;
-        let schema = Some(JUDGEMENT_SCHEMA.to_owned());
         let next = NextRun {
             name: self.name(&format!("round {round}: judge {judge}")),
             heading: messages::debate_judge(round, *rounds, judge, self.work.language),
-            options: RunOptions { schema, output_schema: None, ..with_model(self.options, judge) },
-            prompt: messages::judge_prompt(question),
-            data: answers,
+            request: RunRequest {
+                schema: Some(AnswerSchema::Text(JUDGEMENT_SCHEMA.to_owned())),
+                task: Task::new(messages::judge_prompt(question)).with_data(answers),
+                ..with_model(self.request, judge)
+            },
             goes_on: |result| is_no_success(result) && !is_no_judgement(result),
         };
         let judgement = match self.work.run(self.limits, next).await?.output {

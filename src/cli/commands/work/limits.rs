@@ -1,8 +1,8 @@
 //! The limits of all runs of a command together.
 
 use crate::agent::total_budget::TotalBudget;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
@@ -24,17 +24,17 @@ pub struct WorkLimits {
 }
 
 impl WorkLimits {
-    /// Takes `--budget`, `--max-tokens` and `--timeout` out of the options of the runs, as limits of all runs of `record` together.
+    /// Takes `--budget`, `--max-tokens` and `--timeout` out of the request of the runs, as limits of all runs of `record` together.
     ///
     /// # Errors
     /// Fails for a budget that is no amount of money.
-    pub fn take(clock: &Rc<Clock>, options: &mut RunOptions, record: &WorkRecord) -> CliResult<Self> {
-        let usd = options.budget.take().map(Usd::try_from).transpose();
+    pub fn take(clock: &Rc<Clock>, request: &mut RunRequest, record: &WorkRecord) -> CliResult<Self> {
+        let usd = request.overrides.budget.take().map(Usd::try_from).transpose();
         let usd = usd.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
-        let budget = TotalBudget::new(BudgetCap { usd, tokens: options.max_tokens.take() });
+        let budget = TotalBudget::new(BudgetCap { usd, tokens: request.overrides.max_tokens.take() });
         budget.add_used(record.used());
         let taken = record.ended_runs().iter().map(|run| run.result.duration_seconds).sum();
-        let time = options.timeout.take().map(Duration::from_secs);
+        let time = request.overrides.timeout.take().map(Duration::from_secs);
         let time = time.map(|time| time.saturating_sub(Duration::from_secs_f64(taken)));
         Ok(Self { budget: Rc::new(budget), time, clock: Rc::clone(clock), started_at: clock.elapsed() })
     }
@@ -64,17 +64,17 @@ impl WorkLimits {
         is_over.then_some(WorkStopReason::Timeout)
     }
 
-    /// Returns the options of the next run, which shares the budget and has the time that is left, or the limit that is reached.
+    /// Returns the request of the next run, which shares the budget and has the time that is left, or the limit that is reached.
     ///
     /// # Errors
     /// The reason why no run can follow.
-    pub fn for_next_run(&self, options: &RunOptions) -> Result<RunOptions, WorkStopReason> {
+    pub fn for_next_run(&self, request: &RunRequest) -> Result<RunRequest, WorkStopReason> {
         if let Some(reason) = self.reached() {
             return Err(reason);
         }
-        let mut options = options.clone();
-        options.total_budget = Some(Rc::clone(&self.budget));
-        options.bounds.timeout = [options.bounds.timeout, self.time_left()].into_iter().flatten().min();
-        Ok(options)
+        let mut request = request.clone();
+        request.total_budget = Some(Rc::clone(&self.budget));
+        request.bounds.timeout = [request.bounds.timeout, self.time_left()].into_iter().flatten().min();
+        Ok(request)
     }
 }

@@ -1,8 +1,8 @@
 //! What a run does whose session may have begun before: it starts, goes on, or has ended.
 
-use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::Task;
 use crate::cli::error::CliResult;
 use crate::core::budget_share::Amount;
 use crate::core::event::{Event, Record};
@@ -29,7 +29,7 @@ pub enum NextRun {
 }
 
 impl NextRun {
-    /// Returns what the run of `prompt` with `preparation` does next; `session_id` is that of its session, if it may exist in `sessions`.
+    /// Returns what the run of `task`, a new session, does next; `session_id` is that of its session, if it may exist in `sessions`.
     /// A run with a result that `goes_on` is resumed too.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl NextRun {
         app: &App,
         (sessions, session_id): (&SessionStore, Option<&str>),
         goes_on: fn(&RunResult) -> bool,
-        (prompt, preparation): (String, Preparation),
+        task: &Task,
     ) -> CliResult<Self> {
         let interrupted = match session_id {
             Some(id) => Some((id, Interrupted::read(sessions, id, goes_on)?)),
@@ -48,15 +48,17 @@ impl NextRun {
             Some((_, Interrupted::Ended(result))) => return Ok(Self::Ended(result)),
             Some((id, Interrupted::Within { has_task, spent })) => (id.to_owned(), has_task, spent),
             None | Some((_, Interrupted::Before)) => {
-                let task = Task::New { prompt, history: None, config: None, preparation };
-                let session_id = app.source.session_id();
+                let (session_id, task) = (app.source.session_id(), task.clone());
                 return Ok(Self::Start { session_id, task, spent: Amount::default() });
             }
         };
-        // What follows the prompt was recorded with it.
-        let (prompt, preparation) =
-            if has_task { (None, Preparation::default()) } else { (Some(prompt), preparation) };
-        let task = Task::Resume { id: Some(id.clone()), prompt, preparation };
+        let task = match task {
+            Task::New { prompt, preparation, .. } if !has_task => {
+                Task::resume(&id, prompt).with_preparation(preparation.clone())
+            }
+            // What follows the prompt was recorded with it.
+            _ => Task::Resume { id: Some(id.clone()), prompt: None, preparation: Preparation::default() },
+        };
         Ok(Self::Start { session_id: id, task, spent })
     }
 }

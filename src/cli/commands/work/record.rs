@@ -1,10 +1,9 @@
 //! The record of a command of several runs: a journal in the state directory, from which the command is resumed.
 
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::next_run::{NextRun, tokens};
 use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
@@ -294,7 +293,7 @@ impl WorkRecord {
         self.work.borrow().runs.iter().find(|run| run.name == name).cloned()
     }
 
-    /// Runs the task `prompt` with `preparation` as a session of its own, and returns its result. If the record has the run, its
+    /// Performs `request` as a session of its own, and returns its result. If the record has the run, its
     /// recorded result is returned, or its session is resumed: where it was interrupted, or if a run with its result `goes_on`.
     ///
     /// # Errors
@@ -302,10 +301,9 @@ impl WorkRecord {
     pub async fn run(
         &self,
         app: &App,
-        options: &RunOptions,
+        request: &RunRequest,
         name: &str,
         goes_on: fn(&RunResult) -> bool,
-        (prompt, preparation): (String, Preparation),
     ) -> CliResult<EndedRun> {
         let recorded = self.recorded(name);
         if let Some(RecordedRun { result: Some(result), .. }) = &recorded
@@ -314,7 +312,7 @@ impl WorkRecord {
             return Ok(EndedRun { result: result.clone(), shown: AnswerShown::default() });
         }
         let known = recorded.map(|run| run.session_id).filter(|id| !id.is_empty());
-        let next = NextRun::of(app, (&self.sessions, known.as_deref()), goes_on, (prompt, preparation))?;
+        let next = NextRun::of(app, (&self.sessions, known.as_deref()), goes_on, &request.task)?;
         let (session_id, task, before) = match next {
             NextRun::Start { session_id, task, spent } => (session_id, task, spent),
             NextRun::Ended(result) => {
@@ -323,10 +321,10 @@ impl WorkRecord {
             }
         };
         self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
-        let options =
-            RunOptions { session_id: Some(session_id), work_id: Some(self.id.clone()), ..options.clone() };
-        options.total_budget.iter().for_each(|total| total.add_used(before));
-        let finished = run_for_client(app, &options, task).await?;
+        let (session_id, work_id) = (Some(session_id), Some(self.id.clone()));
+        let request = RunRequest { session_id, work_id, ..request.with_task(task) };
+        request.total_budget.iter().for_each(|total| total.add_used(before));
+        let finished = run_for_client(app, &request).await?;
         let result = self.end(name, before.usd + finished.spent, finished.result)?;
         Ok(EndedRun { result, shown: finished.shown })
     }

@@ -34,7 +34,7 @@ pub fn resume(
     options: &RunOptions,
     run_words: fn(&App, Vec<String>) -> CliResult<u8>,
 ) -> CliResult<u8> {
-    let settings = app.load(&options.flags())?.settings;
+    let settings = app.load(&options.request().flags())?.settings;
     let (work, _) = RecordedWork::read(&work_store(&settings), id)?;
     let refuse = |why: String| Err(CliError::new(FailureKind::Session, why));
     if work.start.command != command {

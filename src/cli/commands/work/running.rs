@@ -6,8 +6,8 @@ use crate::cli::commands::work::outcome::{WorkOutcome, end_command};
 use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart};
 use crate::cli::commands::work::resume::{kept_words, resume, resumed_id};
 use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::{Preparation, PromptData};
 use crate::cli::compose::prompt::read_prompt;
+use crate::cli::compose::request::RunRequest;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -141,12 +141,8 @@ pub struct NextRun {
     pub name: String,
     /// Line of the log for users.
     pub heading: String,
-    /// Its options.
-    pub options: RunOptions,
-    /// The prompt.
-    pub prompt: String,
-    /// The data that follow the prompt.
-    pub data: Vec<PromptData>,
+    /// Its request.
+    pub request: RunRequest,
     /// Checks whether a run with this result stops the command, and goes on when the command is resumed.
     pub goes_on: fn(&RunResult) -> bool,
 }
@@ -155,8 +151,8 @@ pub struct NextRun {
 pub struct RunningWork<'a> {
     /// Its record.
     pub record: WorkRecord,
-    /// The options of its runs, without the limits of all of them together.
-    pub options: RunOptions,
+    /// The request of its runs, without the limits of all of them together.
+    pub request: RunRequest,
     /// Language of its log.
     pub language: Language,
     /// The application.
@@ -169,18 +165,18 @@ pub struct RunningWork<'a> {
 }
 
 impl<'a> RunningWork<'a> {
-    /// Creates the record of `command`, or opens the one to resume; budget, tokens and time of `options` limit all runs together.
+    /// Creates the record of `command`, or opens the one to resume; budget, tokens and time of `request` limit all runs together.
     ///
     /// # Errors
     /// Fails when the record cannot be written or opened, and for an invalid budget.
     pub fn begin(
         app: &'a App,
         settings: &Settings,
-        mut options: RunOptions,
+        mut request: RunRequest,
         command: &'static str,
         task: WorkTask,
     ) -> CliResult<Self> {
-        options.prompt_is_data = true;
+        request.prompt_is_data = true;
         let record = match task {
             WorkTask::Recorded(id) => WorkRecord::open(app, settings, &id)?,
             WorkTask::New(NewTask { task, base, data }) => {
@@ -190,14 +186,14 @@ impl<'a> RunningWork<'a> {
                 WorkRecord::create(app, settings, start)?
             }
         };
-        let limits = WorkLimits::take(&app.source, &mut options, &record)?;
+        let limits = WorkLimits::take(&app.source, &mut request, &record)?;
         let shown = RefCell::default();
-        Ok(Self { record, options, language: settings.language, app, command, limits, shown })
+        Ok(Self { record, request, language: settings.language, app, command, limits, shown })
     }
 
     /// Writes a line of the log for users.
     pub fn log(&self, style: Style, text: &str) {
-        if self.options.format() == OutputFormat::Text && !self.options.quiet {
+        if self.request.format == OutputFormat::Text && !self.request.quiet {
             self.app.notify(style, &self.app.redact(text));
         }
     }
@@ -207,11 +203,10 @@ impl<'a> RunningWork<'a> {
     /// # Errors
     /// Why the command does not go on.
     pub async fn run(&self, limits: &WorkLimits, next: NextRun) -> Result<RunResult, Stop> {
-        let NextRun { name, heading, options, prompt, data, goes_on } = next;
-        let options = limits.for_next_run(&options).map_err(Stop::Reason)?;
+        let NextRun { name, heading, request, goes_on } = next;
+        let request = limits.for_next_run(&request).map_err(Stop::Reason)?;
         self.log(Style::Bold, &heading);
-        let task = (prompt, Preparation { data, ..Preparation::default() });
-        let EndedRun { result, shown } = self.record.run(self.app, &options, &name, goes_on, task).await?;
+        let EndedRun { result, shown } = self.record.run(self.app, &request, &name, goes_on).await?;
         // A signal from here on interrupts what follows the run.
         self.app.interrupt()?.disarm();
         self.shown.replace(shown);

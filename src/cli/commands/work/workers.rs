@@ -1,15 +1,15 @@
 //! Runs of one command at the same time, each in a directory of its own.
 
-use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{check_gate, run_gates};
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
 use crate::cli::compose;
 use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::request::{RunRequest, Task};
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::error::CliResult;
+use crate::config::flags::Flags;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{ModifiedFile, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
@@ -33,8 +33,8 @@ pub struct WorkerTask {
     pub name: String,
     /// The prompt.
     pub prompt: String,
-    /// Its options, without what the command sets for all its runs.
-    pub options: RunOptions,
+    /// Its request, without what the command sets for all its runs.
+    pub request: RunRequest,
     /// Commands that check its directory after it.
     pub checks: Vec<String>,
     /// Variables of the checks.
@@ -116,8 +116,8 @@ impl<D: RunDirectories> Workers<'_, D> {
         if self.interrupt.is_cancelled() {
             return Ok(not_started(name, StopReason::UserInterrupt));
         }
-        let options = match self.work.limits.for_next_run(&task.options) {
-            Ok(options) => options,
+        let request = match self.work.limits.for_next_run(&task.request) {
+            Ok(request) => request,
             Err(WorkStopReason::Timeout) => return Ok(not_started(name, StopReason::Timeout)),
             Err(_) => return Ok(not_started(name, StopReason::BudgetExceeded)),
         };
@@ -127,9 +127,10 @@ impl<D: RunDirectories> Workers<'_, D> {
                 let text =
                     messages::worker_started(&name, &task.prompt, &worktree.branch, self.work.language);
                 self.work.log(Style::Bold, &text);
-                let mut options = concurrent_options(options, &self.interrupt);
-                options.common.workspace = Some(directory);
-                self.run_in(&task, &options, worktree).await?
+                let mut request = concurrent_request(request, &self.interrupt);
+                request.task = Task::new(task.prompt.clone());
+                request.overrides.workspace = Some(directory);
+                self.run_in(&task, &request, worktree).await?
             }
             Err(error) => WorkRun { name, result: self.work.app.not_started(&error), ..WorkRun::default() },
         };
@@ -142,18 +143,16 @@ impl<D: RunDirectories> Workers<'_, D> {
     async fn run_in(
         &self,
         task: &WorkerTask,
-        options: &RunOptions,
+        request: &RunRequest,
         worktree: Worktree,
     ) -> CliResult<WorkRun> {
         let app = self.work.app.for_worker();
         let (name, prompt) = (&task.name, &task.prompt);
-        let run_task = (prompt.clone(), Preparation::default());
-        let mut result = match Box::pin(self.work.record.run(&app, options, name, can_go_on, run_task)).await
-        {
+        let mut result = match Box::pin(self.work.record.run(&app, request, name, can_go_on)).await {
             Ok(ended) => ended.result,
             Err(error) => app.not_started(&error),
         };
-        let checks = self.record_checks(task, options, &result, &worktree).await?;
+        let checks = self.record_checks(task, request, &result, &worktree).await?;
         let worktree = self.directories.commit(name, prompt, worktree, &result.files_modified).await?;
         if worktree.problem.is_some() {
             result.status = Status::Failed;
@@ -166,7 +165,7 @@ impl<D: RunDirectories> Workers<'_, D> {
     async fn record_checks(
         &self,
         task: &WorkerTask,
-        options: &RunOptions,
+        request: &RunRequest,
         result: &RunResult,
         worktree: &Worktree,
     ) -> CliResult<Vec<GateResult>> {
@@ -178,8 +177,8 @@ impl<D: RunDirectories> Workers<'_, D> {
             if let Err(why) = self.directories.prepare_checks(&task.name, &task.prompt, worktree).await {
                 return Ok(Some(gates.iter().map(|gate| not_run(gate, &why)).collect()));
             }
-            let mut settings = self.work.app.load(&options.flags())?.settings;
-            options.bounds.apply(&mut settings);
+            let mut settings = self.work.app.load(&request.flags())?.settings;
+            request.bounds.apply(&mut settings);
             let launcher = compose::launcher(self.work.app, &settings)?;
             let place = (&*launcher, settings.workspace.as_path());
             let runs = run_gates(place, &gates, &task.variables, &self.interrupt).await;
@@ -190,9 +189,9 @@ impl<D: RunDirectories> Workers<'_, D> {
     }
 }
 
-/// Returns the options of a run that shares the terminal with others until `interrupt`: it asks no questions, and prints only the events
+/// Returns the request of a run that shares the terminal with others until `interrupt`: it asks no questions, and prints only the events
 /// of `stream-json`.
-pub fn concurrent_options(options: RunOptions, interrupt: &CancellationToken) -> RunOptions {
+pub fn concurrent_request(request: RunRequest, interrupt: &CancellationToken) -> RunRequest {
     let (questions, _nobody) = mpsc::unbounded_channel();
     let client = RunClient {
         listener: Rc::new(|_| ()),
@@ -204,21 +203,21 @@ pub fn concurrent_options(options: RunOptions, interrupt: &CancellationToken) ->
         hooks: None,
         servers: Vec::new(),
     };
-    let streams = options.format() == OutputFormat::StreamJson;
-    RunOptions {
-        json: !streams,
-        output_format: streams.then_some(OutputFormat::StreamJson),
+    let streams = request.format == OutputFormat::StreamJson;
+    RunRequest {
+        format: if streams { OutputFormat::StreamJson } else { OutputFormat::Json },
         quiet: true,
         prompt_is_data: true,
         client: Some(client),
-        ..options
+        ..request
     }
 }
 
-/// Returns the options of a run that changes no file and runs no command.
-pub fn read_only_options(options: RunOptions) -> RunOptions {
-    let bounds = RunBounds { read_only: true, ..options.bounds };
-    RunOptions { no_commands: true, bounds, ..options }
+/// Returns the request of a run that changes no file and runs no command.
+pub fn read_only_request(request: RunRequest) -> RunRequest {
+    let bounds = RunBounds { read_only: true, ..request.bounds };
+    let overrides = Flags { no_commands: true, ..request.overrides };
+    RunRequest { overrides, bounds, ..request }
 }
 
 /// Performs runs at the same time in the workspace, which they may only read, or returns their recorded results; in the order of the runs.
@@ -246,12 +245,12 @@ async fn run_beside(
     interrupt: &CancellationToken,
     next: NextRun,
 ) -> Result<RunResult, Stop> {
-    let NextRun { name, heading, options, prompt, data, goes_on } = next;
-    let options = limits.for_next_run(&options).map_err(Stop::Reason)?;
-    let options = read_only_options(concurrent_options(options, interrupt));
+    let NextRun { name, heading, request, goes_on } = next;
+    let request = limits.for_next_run(&request).map_err(Stop::Reason)?;
+    let request = read_only_request(concurrent_request(request, interrupt));
     work.log(Style::Bold, &heading);
-    let (app, task) = (work.app.for_worker(), (prompt, Preparation { data, ..Preparation::default() }));
-    let EndedRun { result, .. } = Box::pin(work.record.run(&app, &options, &name, goes_on, task)).await?;
+    let app = work.app.for_worker();
+    let EndedRun { result, .. } = Box::pin(work.record.run(&app, &request, &name, goes_on)).await?;
     let run = WorkRun { name, result, ..WorkRun::default() };
     let has_stopped = goes_on(&run.result);
     work.log(
