@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// # Errors
 /// Fails for an invalid configuration, and when standard output cannot be written.
 pub fn agents(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let loaded = app.load_settings(common)?;
+    let loaded = app.load_and_notify(&common.flags())?;
     let mut text = String::new();
     for agent in &loaded.settings.agents {
         let mark = match (agent.built_in, agent.overridden) {

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Fails for an invalid configuration, an unreadable session, and when standard output cannot be written.
 pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> CliResult<()> {
     let ApprovalsCommand::List { json } = command;
-    let settings = app.load_settings(common)?.settings;
+    let settings = app.load_and_notify(&common.flags())?.settings;
     let redactor = app.redactor(&settings);
     let mut all = pending_calls(&settings)?;
     for call in &mut all {

@@ -36,7 +36,7 @@ pub fn deny(app: &App, id: &str, reason: Option<String>, common: &CommonArgs) ->
 /// cannot be written.
 pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs) -> CliResult<()> {
     let none = || CliError::new(FailureKind::Session, messages::no_pending_call(&one_line(id, SHOWN_CHARS)));
-    let mut settings = app.load_settings(common)?.settings;
+    let mut settings = app.load_and_notify(&common.flags())?.settings;
     let mut found = pending_calls(&settings)?;
     // A project that was renamed has its sessions elsewhere.
     let mut elsewhere = settings.directories.workspace_states().into_iter();
@@ -48,7 +48,7 @@ pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs)
         found = pending_calls(&settings).unwrap_or_default();
     };
     // The pending call is checked again when the session is locked.
-    let mut loaded_session = SessionHistory::open_locked(app, common, Some(&session))?;
+    let mut loaded_session = SessionHistory::open_locked(app, &common.flags(), Some(&session))?;
     let asked =
         loaded_session.approvals.all().iter().find(|waiting| waiting.approval.id == id).ok_or_else(none)?;
     let asked = asked.approval.clone();

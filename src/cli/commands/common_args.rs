@@ -1,5 +1,6 @@
 //! Command-line arguments for the configuration file and the workspace, common to most commands.
 
+use crate::config::flags::Flags;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,4 +13,11 @@ pub struct CommonArgs {
     /// Directory to work in
     #[arg(short, long, value_name = "DIR", global = true)]
     pub workspace: Option<PathBuf>,
+}
+
+impl CommonArgs {
+    /// Returns these settings, and no others.
+    pub fn flags(&self) -> Flags {
+        Flags { config: self.config.clone(), workspace: self.workspace.clone(), ..Flags::default() }
+    }
 }

@@ -17,7 +17,7 @@ const VALUE_CHARS: usize = 200;
 /// # Errors
 /// Fails for an invalid configuration, and when standard output cannot be written.
 pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliResult<()> {
-    let loaded = app.load_settings(common)?;
+    let loaded = app.load_and_notify(&common.flags())?;
     let mut text = String::new();
     match command {
         ConfigCommand::Show { origin } => {

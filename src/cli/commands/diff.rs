@@ -17,7 +17,7 @@ use crate::text::diff;
 /// # Errors
 /// Fails for an unknown session or an unreadable file, and when standard output cannot be written.
 pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
-    let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
+    let loaded_session = SessionHistory::open_read_only(app, &args.common.flags(), args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
     let changed = loaded_session.history.undo(args.since_step, file.as_deref());
     if changed.is_empty() {

@@ -7,7 +7,7 @@ use crate::cli::commands::mcp_readiness;
 use crate::cli::commands::model_readiness::{self, Readiness};
 use crate::cli::commands::trust;
 use crate::cli::compose;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::costs::{Prices, user_prices};
 use crate::cli::compose::directories;
 use crate::cli::compose::model_chain::fallback_settings;
@@ -46,7 +46,7 @@ async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -
 /// # Errors
 /// Fails for an invalid configuration and an unusable model, and when standard output cannot be written.
 pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
-    let flags = Flags { model: args.model, api_base: args.api_base, ..common_flags(&args.common) };
+    let flags = Flags { model: args.model, api_base: args.api_base, ..args.common.flags() };
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;

@@ -43,7 +43,7 @@ pub struct HealthArgs {
 /// # Errors
 /// Fails for an unknown path or commit, and when standard output cannot be written.
 pub fn health(app: &App, args: &HealthArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     let mut health = app.block_on(async {
         let launcher = compose::launcher(app, &settings)?;
         let (workspace, _policy) = compose::guarded_workspace(app, &settings, launcher.tier())?;

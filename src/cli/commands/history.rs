@@ -17,7 +17,7 @@ const COMMIT_CHARS: usize = 7;
 /// # Errors
 /// Fails for an unknown or unreadable session, and when standard output cannot be written.
 pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
-    let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
+    let loaded_session = SessionHistory::open_read_only(app, &args.common.flags(), args.session.as_deref())?;
     if loaded_session.history.steps().is_empty() {
         return print(&app.terminal, messages::NO_FILE_CHANGES);
     }

@@ -3,7 +3,7 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::project_files::{self, NewFile, WriteOptions};
 use crate::cli::commands::trust;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
@@ -76,7 +76,7 @@ struct Found {
 /// written.
 pub fn import(app: &App, args: &ImportArgs) -> CliResult<()> {
     let (_, workspace) =
-        load::state_and_workspace(&common_flags(&args.common), &app.environment).map_err(wrong)?;
+        load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
     let source = if args.user {
         let home = app.environment.home();
         let home = home.ok_or_else(|| CliError::new(FailureKind::Config, messages::IMPORT_NO_HOME))?;

@@ -3,7 +3,7 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::project_files::{self, NewFile, WriteOptions};
 use crate::cli::commands::trust;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::error::ConfigError;
@@ -59,7 +59,7 @@ pub fn init(app: &App, args: &InitArgs) -> CliResult<()> {
         return print(&app.terminal, &list(&presets));
     }
     let (_, root) =
-        load::state_and_workspace(&common_flags(&args.common), &app.environment).map_err(wrong)?;
+        load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
     let preset = match &args.preset {
         Some(name) => find(&presets, name)?,
         None => propose(app, &presets, &root)?,

@@ -6,7 +6,7 @@ use crate::cli::commands::mcp_login::{login, logout};
 use crate::cli::commands::mcp_serve::serve;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::mcp;
 use crate::cli::compose::output::print;
@@ -50,7 +50,7 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
         }
         _ => {}
     }
-    let flags = Flags { mcp_config: args.mcp_config, ..common_flags(&args.common) };
+    let flags = Flags { mcp_config: args.mcp_config, ..args.common.flags() };
     let settings = app.load_and_notify(&flags)?.settings;
     directories::prepare(&settings)?;
     app.block_on(async {

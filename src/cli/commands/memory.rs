@@ -38,7 +38,7 @@ pub enum MemoryCommand {
 /// # Errors
 /// Fails for an invalid configuration, an unusable entry, and when the file cannot be read or written.
 pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) -> CliResult<()> {
-    let settings = app.load_settings(common)?.settings;
+    let settings = app.load_and_notify(&common.flags())?.settings;
     let memory = Memory::new(&settings.state);
     let removed = |number: usize| print(&app.terminal, &messages::memory_removed(number));
     match command {

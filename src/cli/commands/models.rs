@@ -28,7 +28,7 @@ pub fn models(
     filter: Option<String>,
     common: &CommonArgs,
 ) -> CliResult<()> {
-    let own = user_prices(&app.load_settings(common)?.settings.costs)?;
+    let own = user_prices(&app.load_and_notify(&common.flags())?.settings.costs)?;
     let text = match command {
         Some(ModelsCommand::Show { model }) => show(&model, &own)?,
         None => list(&filter.unwrap_or_default(), &own),

@@ -3,7 +3,7 @@
 use crate::cli::args::PolicyCommand;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::deciding_engine::deciding_engine;
 use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::output::print;
@@ -36,7 +36,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let PolicyCommand::Test { call, agent, mode } = command;
     let call = call.join(" ");
     let (name, target_text) = call.trim().split_once(char::is_whitespace).unwrap_or((call.trim(), ""));
-    let loaded = app.load_and_notify(&Flags { agent, mode, ..common_flags(common) })?;
+    let loaded = app.load_and_notify(&Flags { agent, mode, ..common.flags() })?;
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings)?;
     let mut toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));

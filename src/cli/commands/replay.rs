@@ -3,7 +3,7 @@
 use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
 use crate::cli::args::ReplayArgs;
 use crate::cli::commands::live_tools::WorkspaceCopy;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::{session_store, use_state_with};
 use crate::cli::error::{CliError, CliResult};
@@ -30,7 +30,7 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
 
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
     let mut settings =
-        app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
+        app.load_and_notify(&Flags { mode: args.mode, ..args.common.flags() })?.settings;
     use_state_with(&mut settings, args.session.as_deref());
     let store = session_store(&settings);
     let id = store.id_or_last_ended(args.session.as_deref())?;

@@ -56,7 +56,7 @@ pub struct ReportArgs {
 /// # Errors
 /// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
-    let mut settings = app.load_settings(&args.common)?.settings;
+    let mut settings = app.load_and_notify(&args.common.flags())?.settings;
     use_state_with(&mut settings, args.session.as_deref());
     let id = session_store(&settings).id_or_last_ended(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;

@@ -79,7 +79,7 @@ pub fn restore_files(
     direction: RestoreDirection,
     to_step: u32,
 ) -> CliResult<Restored> {
-    let loaded_session = SessionHistory::open_locked(app, &args.common, args.session.as_deref())?;
+    let loaded_session = SessionHistory::open_locked(app, &args.common.flags(), args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
     let planned = match direction {
         RestoreDirection::Undo => loaded_session.history.undo(to_step, file.as_deref()),

@@ -1,7 +1,6 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::common_flags;
 use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
@@ -257,7 +256,7 @@ impl RunOptions {
             health: self.health,
             review: self.review_changes,
             log_file: self.log_file.clone(),
-            ..common_flags(&self.common)
+            ..self.common.flags()
         }
     }
 

@@ -60,7 +60,7 @@ pub enum SkillsCommand {
 /// # Errors
 /// Fails for an invalid configuration or name, a skill that exists or is missing, and when a file cannot be written.
 pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) -> CliResult<()> {
-    let settings = app.load_settings(common)?.settings;
+    let settings = app.load_and_notify(&common.flags())?.settings;
     match command {
         None | Some(SkillsCommand::List) => list(app, &settings),
         Some(SkillsCommand::Create { name, user }) => {

@@ -68,7 +68,7 @@ struct StatsCollector {
 /// # Errors
 /// Fails for an unreadable session, and when standard output or the file cannot be written.
 pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     let store = session_store(&settings);
     let redactor = app.redactor(&settings);
     let mut ids: Vec<String> = store.list()?.collect();

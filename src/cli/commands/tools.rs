@@ -3,7 +3,7 @@
 use crate::cli::args::ToolsCommand;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::output::print;
@@ -54,7 +54,7 @@ pub fn call(
     name: String,
     arguments: String,
 ) -> CliResult<()> {
-    let flags = Flags { mode, ..common_flags(common) };
+    let flags = Flags { mode, ..common.flags() };
     let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
     let single = SingleCall { call, flags, dry_run: false, session: None };
     let result = app.block_on(run_one(app, single))?;
@@ -66,7 +66,7 @@ pub fn call(
 }
 
 fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let mut settings = app.load_settings(common)?.settings;
+    let mut settings = app.load_and_notify(&common.flags())?.settings;
     settings.mcp.listing = ToolListing::All;
     let mut toolbox = toolbox(&settings).with(subagents::dispatch_tool(&settings, &Rc::default()));
     if settings.mcp.enabled().next().is_some() {
@@ -96,7 +96,7 @@ async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliRe
 
 /// Lists the kept results of the workspace, void ones with the reason, or removes them.
 fn kept(app: &App, common: &CommonArgs, clear: bool) -> CliResult<()> {
-    let settings = app.load_settings(common)?.settings;
+    let settings = app.load_and_notify(&common.flags())?.settings;
     let failed = |error: anyhow::Error| CliError { kind: FailureKind::Request, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| failed(error.into()))?;
     let kept = all_kept_results(&settings, &toolbox(&settings), &app.source);

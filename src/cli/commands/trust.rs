@@ -3,7 +3,7 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::pipeline_command::source::read_pipeline;
 use crate::cli::commands::project_files::NewFile;
-use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::error::ConfigError;
@@ -194,8 +194,8 @@ fn other_content(manifest: &TrustManifest, written: &[NewFile]) -> Option<String
 
 /// Loads the project as if it were trusted, so that problems with the trusted settings are reported first, and its status.
 fn review(app: &App, common: &CommonArgs) -> CliResult<(LoadedConfig, TrustStatus)> {
-    let status = app.load(&common_flags(common))?.trust.status;
-    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common_flags(common) })?;
+    let status = app.load(&common.flags())?.trust.status;
+    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common.flags() })?;
     Ok((loaded, status))
 }
 
@@ -216,7 +216,7 @@ fn store(app: &App, loaded: &LoadedConfig) -> CliResult<()> {
 
 fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
     let wrong = |cause: anyhow::Error| CliError { kind: FailureKind::Config, cause };
-    let (state, workspace) = load::state_and_workspace(&common_flags(common), &app.environment)
+    let (state, workspace) = load::state_and_workspace(&common.flags(), &app.environment)
         .map_err(|error| wrong(error.into()))?;
     let delete = |cache: FactCache<'_>| cache.delete().map_err(|error| wrong(error.into()));
     let was_trusted = delete(trust::fact_cache(&state, &workspace))?;

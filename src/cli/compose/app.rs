@@ -1,6 +1,5 @@
 //! The application context of every command: the terminal, the environment, and loading of settings.
 
-use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::secrets;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
@@ -138,14 +137,6 @@ impl App {
         }
     }
 
-    /// Loads the settings for a command without flags of its own and reports ignored settings.
-    ///
-    /// # Errors
-    /// Fails for an invalid configuration.
-    pub fn load_settings(&self, common: &CommonArgs) -> CliResult<LoadedConfig> {
-        self.load_and_notify(&common_flags(common))
-    }
-
     /// Loads the settings for `flags` and reports ignored settings.
     ///
     /// # Errors
@@ -197,11 +188,6 @@ impl App {
             |error| CliError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
         )
     }
-}
-
-/// Returns the flags of a command that has only the common arguments.
-pub fn common_flags(common: &CommonArgs) -> Flags {
-    Flags { config: common.config.clone(), workspace: common.workspace.clone(), ..Flags::default() }
 }
 
 fn no_signals(error: &io::Error) -> CliError {

@@ -1,6 +1,6 @@
 //! A session opened for inspection or undo: its changes to files, and the current files.
 
-use crate::cli::commands::common_args::CommonArgs;
+use crate::config::flags::Flags;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls;
@@ -49,8 +49,8 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
-    pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
-        let mut settings = app.load_settings(common)?.settings;
+    pub fn open_read_only(app: &App, flags: &Flags, id: Option<&str>) -> CliResult<Self> {
+        let mut settings = app.load_and_notify(flags)?.settings;
         use_state_with(&mut settings, id);
         let store = session_store(&settings);
         let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;
@@ -61,8 +61,8 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
-    pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
-        let mut settings = app.load_settings(common)?.settings;
+    pub fn open_locked(app: &App, flags: &Flags, id: Option<&str>) -> CliResult<Self> {
+        let mut settings = app.load_and_notify(flags)?.settings;
         use_state_with(&mut settings, id);
         let store = session_store(&settings);
         let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;

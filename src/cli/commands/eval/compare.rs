@@ -41,7 +41,7 @@ impl Measured {
 /// # Errors
 /// Fails for a measurement that cannot be read, and for two that have nothing in common.
 pub fn compare_measurements(app: &App, args: &CompareArgs) -> CliResult<()> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     let first = read(&settings, &args.first)?;
     let second = args.second.as_ref().map(|second| read(&settings, second)).transpose()?;
     let document = match &second {

@@ -87,7 +87,7 @@ pub struct SubmitArgs {
 /// # Errors
 /// Fails for tasks that are not valid, and when the queue refuses them; then none is added.
 pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.queue.common)?.settings;
+    let settings = app.load_and_notify(&args.queue.common.flags())?.settings;
     let mut listed = match &args.file {
         None => {
             let prompt = read_prompt(&app.terminal, args.prompt.clone())?;

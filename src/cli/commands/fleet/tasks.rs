@@ -139,7 +139,7 @@ pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
 }
 
 async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.queue.common)?.settings;
+    let settings = app.load_and_notify(&args.queue.common.flags())?.settings;
     let queue = open_queue(app, &settings, args.queue.queue.as_deref()).await?;
     let now = app.source.unix_time().as_secs();
     let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {

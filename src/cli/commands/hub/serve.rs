@@ -73,7 +73,7 @@ struct Server<'a> {
 /// # Errors
 /// Fails for an invalid configuration, and when the queue cannot be used.
 pub fn serve(app: &App, args: &ServeArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     app.redactor(&settings);
     app.block_on(Box::pin(run(app, &settings, args)))
 }

@@ -24,7 +24,7 @@ use std::path::Path;
 /// # Errors
 /// Fails for an unknown record, one whose command is under way, and when git fails.
 pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     let store = work_store(&settings);
     let ids = match &args.id {
         Some(id) => vec![id.clone()],

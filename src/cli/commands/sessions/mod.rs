@@ -56,7 +56,7 @@ fn read_session(store: &SessionStore, id: &str) -> CliResult<JournalContents> {
 /// Fails for an invalid configuration, a session that is unknown, unreadable or locked, and when standard output cannot be
 /// written.
 pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
-    let mut settings = app.load_settings(common)?.settings;
+    let mut settings = app.load_and_notify(&common.flags())?.settings;
     if let SessionsCommand::Show { id }
     | SessionsCommand::Fork { id, .. }
     | SessionsCommand::Export { id, .. } = &command

@@ -44,7 +44,7 @@ pub enum WorkCommand {
 /// # Errors
 /// Fails for an invalid configuration, an unknown record, and when it cannot be read or removed.
 pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> CliResult<()> {
-    let store = work_store(&app.load_settings(common)?.settings);
+    let store = work_store(&app.load_and_notify(&common.flags())?.settings);
     match command {
         None | Some(WorkCommand::List) => {
             let mut text = String::new();

@@ -45,7 +45,7 @@ pub struct DevArgs {
 /// # Errors
 /// Fails when the port or the database cannot be used.
 pub fn dev(app: &App, args: &DevArgs) -> CliResult<u8> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
     app.redactor(&settings);
     for id in &args.agent {
         check_id(id).map_err(|why| CliError::new(FailureKind::Usage, format!("--agent {id}: {why}")))?;
