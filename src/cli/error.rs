@@ -1,8 +1,7 @@
 //! Errors of the command line outside a run, with the exit code they cause.
 
 use crate::cli::exit_code::ExitCode;
-use crate::core::failure::{Failure, FailureKind};
-use crate::journal::session_store::SessionError;
+use crate::core::failure::{Classified, Failure, FailureKind};
 use crate::messages;
 use crate::process::launch::Tier;
 
@@ -65,8 +64,8 @@ impl std::fmt::Display for CliError {
     }
 }
 
-impl From<SessionError> for CliError {
-    fn from(error: SessionError) -> Self {
-        Self { kind: FailureKind::Session, cause: error.into() }
+impl<E: Classified> From<E> for CliError {
+    fn from(error: E) -> Self {
+        Self { kind: error.kind(), cause: error.into() }
     }
 }

@@ -51,6 +51,12 @@ pub enum FailureKind {
 
 crate::impl_name!(FailureKind);
 
+/// An error that has a class.
+pub trait Classified: std::error::Error + Send + Sync + 'static {
+    /// Returns its class.
+    fn kind(&self) -> FailureKind;
+}
+
 impl FailureKind {
     /// Returns a description of the class.
     pub fn meaning(self) -> &'static str {

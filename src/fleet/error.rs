@@ -1,5 +1,6 @@
 //! Why the queue refuses something.
 
+use agent_core::failure::{Classified, FailureKind};
 use agent_core::task_transitions::StateRefusal;
 use rusqlite::ErrorCode;
 use std::fmt::{self, Display};
@@ -91,5 +92,18 @@ impl From<rusqlite::Error> for QueueError {
 impl From<serde_json::Error> for QueueError {
     fn from(error: serde_json::Error) -> Self {
         Self::Storage(error.to_string())
+    }
+}
+
+impl Classified for QueueError {
+    fn kind(&self) -> FailureKind {
+        match self {
+            Self::Storage(_) | Self::Unreadable(..) => FailureKind::Session,
+            Self::Auth(_) => FailureKind::Auth,
+            Self::Away(_) => FailureKind::Network,
+            Self::Unknown(_) | Self::Different(_) | Self::State(_) | Self::TooLong(..) | Self::Full(_) => {
+                FailureKind::Usage
+            }
+        }
     }
 }

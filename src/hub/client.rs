@@ -1,6 +1,7 @@
 //! The client of a Hub. What is read may be repeated; what is posted is sent once, and its caller decides what a lost answer means.
 
 use crate::api::{self, AgentInfo, Agents, BudgetHealth, Created, Notification, Notifications, Post, Posts};
+use agent_core::failure::{Classified, FailureKind};
 use agent_core::hub::PostTarget;
 use agent_http::{Deadlines, Delivery, Endpoint, HttpError, HttpResponse, RequestBody, own_origin};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -307,4 +308,15 @@ fn http_error(error: HttpError) -> HubError {
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+impl Classified for HubError {
+    fn kind(&self) -> FailureKind {
+        match self {
+            Self::Setup(_) => FailureKind::Config,
+            Self::Refused(401 | 403, _) => FailureKind::Auth,
+            Self::Refused(..) => FailureKind::Request,
+            _ => FailureKind::Network,
+        }
+    }
 }

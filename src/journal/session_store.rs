@@ -5,6 +5,7 @@ use crate::checkpoint_refs;
 use crate::images::IMAGES_DIR;
 use crate::read;
 use crate::write::Journal;
+use agent_core::failure::{Classified, FailureKind};
 use agent_runtime::private_file::create_private_dir;
 use agent_workspace::baseline_file::remove_shared;
 use agent_workspace::content_store::CONTENTS_DIR;
@@ -377,6 +378,12 @@ pub(super) fn open_for_append(path: &Path, new: bool) -> Result<File, SessionErr
         path: path.to_owned(),
         source,
     })
+}
+
+impl Classified for SessionError {
+    fn kind(&self) -> FailureKind {
+        FailureKind::Session
+    }
 }
 
 #[cfg(test)]

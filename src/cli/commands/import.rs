@@ -75,8 +75,7 @@ struct Found {
 /// Fails when there is nothing to import, for a file that cannot be read or parsed, and when the configuration cannot be
 /// written.
 pub fn import(app: &App, args: &ImportArgs) -> CliResult<()> {
-    let (_, workspace) =
-        load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
+    let (_, workspace) = load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
     let source = if args.user {
         let home = app.environment.home();
         let home = home.ok_or_else(|| CliError::new(FailureKind::Config, messages::IMPORT_NO_HOME))?;

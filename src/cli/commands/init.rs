@@ -58,8 +58,7 @@ pub fn init(app: &App, args: &InitArgs) -> CliResult<()> {
     if args.list_presets {
         return print(&app.terminal, &list(&presets));
     }
-    let (_, root) =
-        load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
+    let (_, root) = load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
     let preset = match &args.preset {
         Some(name) => find(&presets, name)?,
         None => propose(app, &presets, &root)?,

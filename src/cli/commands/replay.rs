@@ -29,8 +29,7 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
 }
 
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
-    let mut settings =
-        app.load_and_notify(&Flags { mode: args.mode, ..args.common.flags() })?.settings;
+    let mut settings = app.load_and_notify(&Flags { mode: args.mode, ..args.common.flags() })?.settings;
     use_state_with(&mut settings, args.session.as_deref());
     let store = session_store(&settings);
     let id = store.id_or_last_ended(args.session.as_deref())?;

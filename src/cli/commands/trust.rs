@@ -216,8 +216,8 @@ fn store(app: &App, loaded: &LoadedConfig) -> CliResult<()> {
 
 fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
     let wrong = |cause: anyhow::Error| CliError { kind: FailureKind::Config, cause };
-    let (state, workspace) = load::state_and_workspace(&common.flags(), &app.environment)
-        .map_err(|error| wrong(error.into()))?;
+    let (state, workspace) =
+        load::state_and_workspace(&common.flags(), &app.environment).map_err(|error| wrong(error.into()))?;
     let delete = |cache: FactCache<'_>| cache.delete().map_err(|error| wrong(error.into()));
     let was_trusted = delete(trust::fact_cache(&state, &workspace))?;
     let had_pipelines = delete(pipelines::fact_cache(&state, &workspace))?;

@@ -1,12 +1,12 @@
 //! A session opened for inspection or undo: its changes to files, and the current files.
 
-use crate::config::flags::Flags;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls;
 use crate::cli::compose::session::{check_workspace, is_in_state, session_store, use_state_with};
 use crate::cli::compose::undo_store;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::event::{Event, Record};
 use crate::core::event_sink::EventSink;

@@ -8,7 +8,6 @@ use crate::config::fleet::NatsSettings;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState, TasksDocument};
-use crate::fleet::error::QueueError;
 use crate::fleet::location::Location;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::nats::connection::{Credentials, NatsServer};
@@ -23,22 +22,6 @@ use std::time::Duration;
 
 /// Characters of a prompt or a cause in a list.
 const TEXT_CHARS: usize = 60;
-
-impl From<QueueError> for CliError {
-    fn from(error: QueueError) -> Self {
-        let kind = match error {
-            QueueError::Storage(_) | QueueError::Unreadable(..) => FailureKind::Session,
-            QueueError::Auth(_) => FailureKind::Auth,
-            QueueError::Away(_) => FailureKind::Network,
-            QueueError::Unknown(_)
-            | QueueError::Different(_)
-            | QueueError::State(_)
-            | QueueError::TooLong(..)
-            | QueueError::Full(_) => FailureKind::Usage,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
 
 /// Returns the directories of the user.
 ///

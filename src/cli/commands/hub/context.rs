@@ -7,25 +7,13 @@ use crate::config::grants::{GrantPolicy, Grants};
 use crate::config::hub::HubSettings;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::hub::client::{HubClient, HubError};
+use crate::hub::client::HubClient;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-impl From<HubError> for CliError {
-    fn from(error: HubError) -> Self {
-        let kind = match error {
-            HubError::Setup(_) => FailureKind::Config,
-            HubError::Refused(401 | 403, _) => FailureKind::Auth,
-            HubError::Refused(..) => FailureKind::Request,
-            _ => FailureKind::Network,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
 
 /// Longest time for which a definition is kept, in seconds: a day.
 const MAX_CACHE_SECONDS: u64 = 24 * 60 * 60;

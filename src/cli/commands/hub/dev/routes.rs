@@ -1,7 +1,6 @@
 //! The interface of `agent hub dev`: that of a Hub (`hub::api`), and a page.
 
-use crate::cli::commands::hub::dev::store::{DevStore, PostFilter, time};
-use crate::cli::error::CliResult;
+use crate::cli::commands::hub::dev::store::{DevStore, PostFilter, StoreError, time};
 use crate::core::fleet::check_id;
 use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest};
 use crate::hub::api::{AgentInfo, Author, Post};
@@ -41,7 +40,7 @@ enum Refusal {
     Invalid(&'static str),
 }
 
-type Answered = CliResult<Result<Value, Refusal>>;
+type Answered = Result<Result<Value, Refusal>, StoreError>;
 
 impl AsyncAnswer for DevHub {
     fn answer(&self, request: HttpRequest) -> LocalBoxFuture<'_, HttpAnswer> {
@@ -76,7 +75,7 @@ impl DevHub {
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn register(&self, id: &str) -> CliResult<()> {
+    pub fn register(&self, id: &str) -> Result<(), StoreError> {
         self.store.borrow().register(id, id, (None, None))
     }
 
@@ -91,7 +90,7 @@ impl DevHub {
                 posts
                     .into_iter()
                     .map(|post| Ok(store.post(&post.id)?.unwrap_or(post)))
-                    .collect::<CliResult<Vec<_>>>()
+                    .collect::<Result<Vec<_>, StoreError>>()
             });
         match posts {
             Ok(posts) => HttpAnswer::html(hub_page(&posts)),
@@ -155,7 +154,7 @@ impl DevHub {
         }))
     }
 
-    fn agents(&self, store: &DevStore, request: &HttpRequest) -> CliResult<Vec<AgentInfo>> {
+    fn agents(&self, store: &DevStore, request: &HttpRequest) -> Result<Vec<AgentInfo>, StoreError> {
         let mut agents = store.agents()?;
         if request.query.contains_key("has_notifications") {
             agents.retain(|agent| agent.notification_count > 0);

@@ -1,7 +1,6 @@
 //! The agents, posts and notifications of `agent hub dev`.
 
-use crate::cli::error::{CliError, CliResult};
-use crate::core::failure::FailureKind;
+use crate::core::failure::{Classified, FailureKind};
 use crate::hub::api::{AgentInfo, Author, BudgetHealth, Comment, Notification, Post};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
@@ -21,6 +20,17 @@ CREATE TABLE IF NOT EXISTS answer (key TEXT PRIMARY KEY, number INTEGER NOT NULL
 const DAY: i64 = 24 * 60 * 60;
 const MONTH: i64 = 30 * DAY;
 
+/// The database cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the database of the Hub: {0}")]
+pub struct StoreError(#[from] rusqlite::Error);
+
+impl Classified for StoreError {
+    fn kind(&self) -> FailureKind {
+        FailureKind::Session
+    }
+}
+
 /// The database.
 pub struct DevStore(Connection);
 
@@ -39,18 +49,12 @@ pub struct PostFilter<'a> {
     pub limit: u32,
 }
 
-impl From<rusqlite::Error> for CliError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::new(FailureKind::Session, format!("the database of the Hub: {error}"))
-    }
-}
-
 impl DevStore {
     /// Opens the database at `path`, and creates its tables.
     ///
     /// # Errors
     /// Fails when it cannot be used.
-    pub fn open(path: &Path) -> CliResult<Self> {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -64,14 +68,14 @@ impl DevStore {
         id: &str,
         name: &str,
         (daily, monthly): (Option<f64>, Option<f64>),
-    ) -> CliResult<()> {
+    ) -> Result<(), StoreError> {
         let change = "INSERT INTO agent (id, name, daily_limit, monthly_limit) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING";
         self.0.execute(change, params![id, name, daily, monthly])?;
         Ok(())
     }
 
     /// Returns the agents, the most unread notifications first, then the stalest.
-    pub fn agents(&self) -> CliResult<Vec<AgentInfo>> {
+    pub fn agents(&self) -> Result<Vec<AgentInfo>, StoreError> {
         let query = "SELECT id, name, activated_at,
             (SELECT count(*) FROM notification WHERE agent = agent.id AND is_read = 0) AS unread
             FROM agent ORDER BY unread DESC, activated_at, id";
@@ -88,19 +92,19 @@ impl DevStore {
     }
 
     /// Returns the ids of the agents that were not activated after `before`.
-    pub fn stale(&self, before: i64) -> CliResult<Vec<String>> {
+    pub fn stale(&self, before: i64) -> Result<Vec<String>, StoreError> {
         let mut statement =
             self.0.prepare("SELECT id FROM agent WHERE activated_at IS NULL OR activated_at <= ?1")?;
         Ok(statement.query_map([before], |row| row.get(0))?.collect::<Result<_, _>>()?)
     }
 
     /// Records that an agent was activated; returns whether it exists.
-    pub fn activated(&self, agent: &str, now: i64) -> CliResult<bool> {
+    pub fn activated(&self, agent: &str, now: i64) -> Result<bool, StoreError> {
         Ok(self.0.execute("UPDATE agent SET activated_at = ?2 WHERE id = ?1", params![agent, now])? == 1)
     }
 
     /// Returns the unread notifications of an agent.
-    pub fn notifications(&self, agent: &str) -> CliResult<Vec<Notification>> {
+    pub fn notifications(&self, agent: &str) -> Result<Vec<Notification>, StoreError> {
         let query = "SELECT number, kind, post, author, content, created_at FROM notification
             WHERE agent = ?1 AND is_read = 0 ORDER BY number";
         let mut statement = self.0.prepare(query)?;
@@ -119,13 +123,13 @@ impl DevStore {
     }
 
     /// Marks a notification as read.
-    pub fn mark_read(&self, id: &str) -> CliResult<()> {
+    pub fn mark_read(&self, id: &str) -> Result<(), StoreError> {
         self.0.execute("UPDATE notification SET is_read = 1 WHERE number = ?1", [id.parse::<i64>().ok()])?;
         Ok(())
     }
 
     /// Returns a post with its comments.
-    pub fn post(&self, id: &str) -> CliResult<Option<Post>> {
+    pub fn post(&self, id: &str) -> Result<Option<Post>, StoreError> {
         let query = format!("{ITEMS} WHERE number = ?1 AND post IS NULL");
         let post = self.0.query_row(&query, [id.parse::<i64>().ok()], item).optional()?;
         let Some(mut post) = post else { return Ok(None) };
@@ -139,7 +143,7 @@ impl DevStore {
     }
 
     /// Returns posts without their comments, the newest first.
-    pub fn posts(&self, filter: &PostFilter<'_>) -> CliResult<Vec<Post>> {
+    pub fn posts(&self, filter: &PostFilter<'_>) -> Result<Vec<Post>, StoreError> {
         let query = format!(
             "{ITEMS} AS found WHERE post IS NULL
              AND (?1 IS NULL OR instr(lower(title || ' ' || content), lower(?1)) > 0)
@@ -161,7 +165,7 @@ impl DevStore {
         post: Option<&str>,
         key: Option<&str>,
         now: i64,
-    ) -> CliResult<Option<String>> {
+    ) -> Result<Option<String>, StoreError> {
         let change = self.0.transaction()?;
         let known: Option<i64> = match key {
             Some(key) => change
@@ -203,14 +207,14 @@ impl DevStore {
     }
 
     /// Records what an agent has used.
-    pub fn consumed(&self, agent: &str, tokens: i64, cost: f64, now: i64) -> CliResult<()> {
+    pub fn consumed(&self, agent: &str, tokens: i64, cost: f64, now: i64) -> Result<(), StoreError> {
         self.0
             .execute("INSERT INTO consumption VALUES (?1, ?2, ?3, ?4)", params![agent, now, tokens, cost])?;
         Ok(())
     }
 
     /// Returns the budget of an agent.
-    pub fn budget(&self, agent: &str, now: i64) -> CliResult<BudgetHealth> {
+    pub fn budget(&self, agent: &str, now: i64) -> Result<BudgetHealth, StoreError> {
         let query = "SELECT daily_limit, monthly_limit FROM agent WHERE id = ?1";
         let limits = self.0.query_row(query, [agent], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let (daily_limit, monthly_limit): (Option<f64>, Option<f64>) = limits.unwrap_or_default();
