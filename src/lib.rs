@@ -35,6 +35,7 @@ pub use agent_session as agent;
 // L5: configuration and event listeners
 pub use agent_config as config;
 pub use agent_report as report;
+pub use agent_run as run;
 
 // L6: the command line
 pub mod cli;

@@ -1,11 +1,9 @@
 //! Command line interface: `commands` has one file per command, `compose` assembles a run.
 
 pub mod args;
+pub mod bridge;
 pub mod commands;
-pub mod compose;
 pub mod described;
-pub mod error;
-pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::claude::args::ClaudeArgs;
@@ -16,16 +14,16 @@ use crate::cli::commands::{
     memory, models, parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve,
     sessions, skills, start, stats, tools, trust, undo, work,
 };
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::panic_hook;
 use crate::cli::described::Described;
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::environment::Environment;
 use crate::core::approval::ApprovalAnswer;
 use crate::core::failure::FailureKind;
 use crate::process;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::output::print;
+use crate::run::panic_hook;
 use crate::terminal::Style;
 use clap::error::ErrorKind as ClapError;
 use clap::{FromArgMatches, Parser};

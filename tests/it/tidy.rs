@@ -217,7 +217,7 @@ fn the_readme_has_at_most_250_lines() {
 
 #[test]
 fn the_readmes_exit_codes_are_the_codes() {
-    check_generated("README.md", "exit codes", &agent::cli::exit_code::table());
+    check_generated("README.md", "exit codes", &agent::run::exit_code::table());
 }
 
 /// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function), `fn lc_…` -> (`L-C`, function).

@@ -1,9 +1,9 @@
 //! `agent agents`: lists the agents.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use std::fmt::Write;
 
 /// Prints the agents; `*` marks a built-in one that the configuration changes.

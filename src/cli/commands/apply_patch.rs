@@ -2,9 +2,9 @@
 
 use crate::cli::args::PatchArgs;
 use crate::cli::commands::tools::call;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use crate::tools::TypedTool;
 use crate::tools::apply_patch::ApplyPatch;
 use serde_json::json;

@@ -2,10 +2,6 @@
 
 use crate::cli::args::ApprovalsCommand;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::{session_store, verify_approvals};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::journal::approvals::Approvals;
@@ -13,6 +9,10 @@ use crate::journal::session_store::SessionError;
 use crate::journal::summary::has_completed;
 use crate::messages;
 use crate::report::pending_approvals::{self, PendingApprovalDetails};
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session::{session_store, verify_approvals};
 use crate::terminal::{one_line, sanitize};
 use std::io;
 use std::time::Duration;

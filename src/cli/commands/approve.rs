@@ -2,16 +2,16 @@
 
 use crate::cli::commands::approvals::pending_calls;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::memory::CorrectionStore;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::answer_seal;
-use crate::cli::compose::session_history::{SessionHistory, journal_write_error};
-use crate::cli::error::{CliError, CliResult};
 use crate::core::approval::ApprovalAnswer;
 use crate::core::event::Event;
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::memory::CorrectionStore;
+use crate::run::output::print;
+use crate::run::session::answer_seal;
+use crate::run::session_history::{SessionHistory, journal_write_error};
 use crate::terminal::{Style, one_line};
 
 /// Maximum length in characters of a reason for the model.

@@ -4,14 +4,14 @@ use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{
     NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
 };
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::compose::preparation::PromptData;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::core::work::WorkStopReason;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::directories;
+use crate::run::error::CliResult;
+use crate::run::preparation::PromptData;
+use crate::run::request::{RunRequest, Task};
 use crate::text::excerpt;
 use clap::Args;
 

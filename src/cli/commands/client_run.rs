@@ -1,19 +1,14 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
 use crate::agent::total_budget::TotalBudget;
-use crate::cli::commands::run::{FinishedRun, run_session};
 use crate::cli::commands::run_args::{RunOptions, parse_usd};
-use crate::cli::compose::app::App;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
-use crate::messages;
 use crate::report::OutputFormat;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::RunRequest;
 use clap::Args;
-use futures_util::FutureExt;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 /// Arguments of the commands whose runs another program requests.
@@ -81,38 +76,4 @@ fn check_options(options: &RunOptions) -> CliResult<()> {
             Err(CliError::new(FailureKind::Usage, message))
         }
     }
-}
-
-/// Runs the task within the budget that is left for all runs, exports its telemetry and returns how it ended.
-///
-/// # Errors
-/// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
-/// hook has reported, is one.
-pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
-    let Some(total) = &request.total_budget else {
-        return run(app, request).await?;
-    };
-    if total.is_used_up() {
-        return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
-    }
-    let mut request = request.clone();
-    let BudgetCap { usd, tokens } = total.at_most();
-    request.bounds.budget = request.bounds.budget.into_iter().chain(usd).min();
-    request.bounds.tokens = request.bounds.tokens.into_iter().chain(tokens).min();
-    run(app, &request).await?
-}
-
-/// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
-async fn run(app: &App, request: &RunRequest) -> CliResult<CliResult<FinishedRun>> {
-    let run = async {
-        let mut finished = Box::pin(run_session(app, request)).await?;
-        if let Some(telemetry) = finished.telemetry.take() {
-            telemetry.export(&app.terminal).await;
-        }
-        Ok(finished)
-    };
-    AssertUnwindSafe(run)
-        .catch_unwind()
-        .await
-        .map_err(|_| CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
 }

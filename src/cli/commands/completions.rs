@@ -1,8 +1,8 @@
 //! `agent completions`: prints a completion script generated from the definition of the command line.
 
 use crate::cli::args::Cli;
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use crate::terminal::Terminal;
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -2,10 +2,10 @@
 
 use crate::cli::args::ConfigCommand;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::notices::unmatched_hooks;
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::notices::unmatched_hooks;
+use crate::run::output::print;
 use crate::terminal::one_line;
 use std::fmt::Write;
 

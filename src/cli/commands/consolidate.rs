@@ -3,12 +3,12 @@
 use crate::cli::commands::work::debate::{HeldDebate, check_distinct, with_model};
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{RunWords, RunningWork, WorkArgs, run_command, usage};
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::error::CliResult;
 use crate::config::pipeline::Debate;
 use crate::core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS, WorkStopReason};
 use crate::messages;
+use crate::run::app::App;
+use crate::run::directories;
+use crate::run::error::CliResult;
 use clap::Args;
 
 /// Name of the command in records.

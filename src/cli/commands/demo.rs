@@ -3,13 +3,13 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::run;
 use crate::cli::commands::run_args::{RunArgs, RunOptions};
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::Mode;
 use crate::process::scratch_dir::private_temp_dir;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::text::diff;
 use std::fs;
 use std::io;

@@ -1,14 +1,14 @@
 //! `agent diff`: prints a session's changes to files as a unified diff between the earlier and the current content.
 
 use crate::cli::args::DiffArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::file_diff::file_diff;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session_history::SessionHistory;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::journal::file_history::Restoration;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::file_diff::file_diff;
+use crate::run::output::print;
+use crate::run::session_history::SessionHistory;
 use crate::terminal::{StdoutTarget, Style, diff_style};
 use crate::text::diff;
 

@@ -6,14 +6,6 @@ use crate::cli::commands::hub::readiness::hub_readiness;
 use crate::cli::commands::mcp_readiness;
 use crate::cli::commands::model_readiness::{self, Readiness};
 use crate::cli::commands::trust;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::costs::{Prices, user_prices};
-use crate::cli::compose::directories;
-use crate::cli::compose::model_chain::fallback_settings;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::instructions;
 use crate::config::settings::Settings;
@@ -23,6 +15,14 @@ use crate::messages;
 use crate::process::launch::Tier;
 use crate::process::probe::ProbeError;
 use crate::process::process_limit::ProcessLimit;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::costs::{Prices, user_prices};
+use crate::run::directories;
+use crate::run::error::{CliError, CliResult};
+use crate::run::model_chain::fallback_settings;
+use crate::run::output::print;
+use crate::run::session::session_store;
 use std::fmt::Write;
 
 /// Checks the configured model and its fallbacks.
@@ -50,7 +50,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
-    let launcher = compose::freshly_probed_launcher(app, settings)?;
+    let launcher = assemble::freshly_probed_launcher(app, settings)?;
     let prices = user_prices(&settings.costs)?;
     let (models, servers, queue, hub) = app.block_on(async {
         let models = models(app, settings, &prices, args.online).await;

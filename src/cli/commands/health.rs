@@ -1,12 +1,6 @@
 //! `agent health`: measures the code of the workspace, now or in comparison with a commit.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::code_health::measure;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::health::{CodeHealth, HealthDocument};
@@ -16,6 +10,12 @@ use crate::health::project::{MeasuredProject, compare};
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::report::json;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::code_health::measure;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::output::print;
 use crate::runtime::blocking::run_blocking;
 use crate::workspace::Workspace;
 use clap::Args;
@@ -45,8 +45,8 @@ pub struct HealthArgs {
 pub fn health(app: &App, args: &HealthArgs) -> CliResult<u8> {
     let settings = app.load_and_notify(&args.common.flags())?.settings;
     let mut health = app.block_on(async {
-        let launcher = compose::launcher(app, &settings)?;
-        let (workspace, _policy) = compose::guarded_workspace(app, &settings, launcher.tier())?;
+        let launcher = assemble::launcher(app, &settings)?;
+        let (workspace, _policy) = assemble::guarded_workspace(app, &settings, launcher.tier())?;
         let scope = scope(&settings, &workspace, args.path.as_deref())?;
         let after = measure(&scope, None, MEASURE_TIME, &CancellationToken::new()).await.map_err(failed)?;
         match &args.base {

@@ -1,8 +1,8 @@
 //! `agent help`: the manual, embedded.
 
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::terminal::Terminal;
 use std::fmt::Write;
 

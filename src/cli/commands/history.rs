@@ -1,11 +1,11 @@
 //! `agent history`: lists the steps of a session that changed files, each usable with `agent undo --to-step`.
 
 use crate::cli::args::HistoryArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session_history::SessionHistory;
-use crate::cli::error::CliResult;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::output::print;
+use crate::run::session_history::SessionHistory;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,13 +1,6 @@
 //! Workspace copy and engine for `agent replay --live-tools`: calls of a session are run again without changing anything else.
 
 use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
-use crate::cli::compose::app::App;
-use crate::cli::compose::approver::InteractionOptions;
-use crate::cli::compose::session::session_store;
-use crate::cli::compose::toolbox::toolbox;
-use crate::cli::compose::undo_store;
-use crate::cli::compose::{self, EngineParts};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
 use crate::config::settings::Settings;
 use crate::core::event::{Event, Record};
@@ -20,6 +13,13 @@ use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
 use crate::process::scratch_dir::ScratchDir;
+use crate::run::app::App;
+use crate::run::approver::InteractionOptions;
+use crate::run::assemble::{self, EngineParts};
+use crate::run::error::{CliError, CliResult};
+use crate::run::session::session_store;
+use crate::run::toolbox::toolbox;
+use crate::run::undo_store;
 use crate::runtime::emitter::Emitter;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::{Style, Terminal};
@@ -83,11 +83,11 @@ impl WorkspaceCopy {
         let mut own = settings_for_copy(app, settings, &root, copy);
         own.language = language(records);
         own.policy.language = own.language;
-        let launcher = compose::launcher(app, &own)?;
-        for text in compose::sandbox_notices(&own, &launcher) {
+        let launcher = assemble::launcher(app, &own)?;
+        for text in assemble::sandbox_notices(&own, &launcher) {
             app.notify(Style::Warning, &text);
         }
-        let interrupt = compose::arm_interrupt(app, Some(&launcher), settings.language)?;
+        let interrupt = assemble::arm_interrupt(app, Some(&launcher), settings.language)?;
         let (engine, ends) = engine(app, own, launcher)?;
         let live =
             LiveTools { engine, ends, files, paths, outputs, interrupt, calls: RerunCounts::default() };
@@ -119,7 +119,7 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
         skills: SkillSet::default(),
         kept: None,
     };
-    let engine = compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?;
+    let engine = assemble::engine(app, &own, parts, InteractionOptions::for_single_call(None))?;
     // The instructions that the session got are in its journal.
     Ok((Engine { instructions: Rc::default(), ..engine }, ends))
 }
@@ -129,7 +129,7 @@ fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult
     let name = settings.workspace.file_name().unwrap_or(OsStr::new("workspace"));
     let copy = root.join("copy").join(name);
     create_private_dir(&copy).map_err(|error| copy_error(settings, &error))?;
-    let unseen = compose::hidden_in_workspace(app, settings);
+    let unseen = assemble::hidden_in_workspace(app, settings);
     let copied = copy_workspace(&settings.workspace, &copy, &app.redactor(settings), &unseen);
     Ok((copy, copied.map_err(|error| copy_error(settings, &error))?))
 }

@@ -1,10 +1,10 @@
 //! `agent man`: prints the manual page, or writes one page per command, generated from the definition of the command line.
 
 use crate::cli::args::Cli;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::fs::File;

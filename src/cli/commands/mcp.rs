@@ -5,12 +5,6 @@ use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
 use crate::cli::commands::mcp_login::{login, logout};
 use crate::cli::commands::mcp_serve::serve;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::compose::mcp;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::error::did_you_mean;
 use crate::config::flags::Flags;
 use crate::config::mcp::McpServer;
@@ -20,6 +14,12 @@ use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::directories;
+use crate::run::error::{CliError, CliResult};
+use crate::run::mcp;
+use crate::run::output::print;
 use crate::terminal::Style;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
@@ -85,7 +85,7 @@ fn is_piped() -> bool {
 /// # Errors
 /// Fails when the sandbox is unusable, or the accepted tools cannot be read.
 pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
-    let launcher = compose::launcher(app, settings)?;
+    let launcher = assemble::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
         let spec = mcp::spec(app, settings, &launcher, (name, server), mcp::answers(app, settings, None));

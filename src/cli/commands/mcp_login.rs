@@ -1,9 +1,5 @@
 //! `agent mcp login` and `agent mcp logout`: the user's login at a remote MCP server.
 
-use crate::cli::compose::app::App;
-use crate::cli::compose::mcp;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -12,6 +8,10 @@ use crate::mcp::http::HttpServer;
 use crate::mcp::login::{LoginOptions, PendingLogin};
 use crate::mcp::login_store::Login;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::mcp;
+use crate::run::output::print;
 use crate::terminal::Style;
 use serde_json::json;
 use std::io::{BufRead, Read};

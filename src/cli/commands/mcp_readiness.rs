@@ -1,11 +1,11 @@
 //! Checks whether the MCP servers are usable, for `agent doctor`.
 
 use crate::cli::commands::mcp::contact;
-use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
 use crate::config::load::LoadedConfig;
 use crate::config::trust::TrustStatus;
 use crate::mcp::definition::harmless;
+use crate::run::app::App;
+use crate::run::error::CliResult;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;

@@ -1,14 +1,14 @@
 //! `agent memory`: lists and changes what is stored for later sessions of the workspace.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::journal::memory::{Memory, MemoryError, MemoryKind};
 use crate::messages;
 use crate::process::editor::run_editor;
+use crate::run::app::App;
+use crate::run::directories;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use clap::Subcommand;
 use std::fmt::Write as _;
 

@@ -1,8 +1,5 @@
 //! Checks whether a model is usable: server, API key, price and context window, for `agent doctor`.
 
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::costs::Prices;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
 use crate::http::{Deadlines, Endpoint};
@@ -15,6 +12,9 @@ use crate::llm::model_options::ModelOptions;
 use crate::llm::model_table::{ModelInfo, look_up};
 use crate::llm::provider_table::{self, Provider};
 use crate::messages::thousands;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::costs::Prices;
 use crate::terminal::one_line;
 use std::fmt::Write;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub fn set_key_variables(app: &App, settings: &Settings) -> String {
 /// Checks the configured model. Only a server on this machine is queried; other servers with
 /// `online`.
 pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
-    let options = compose::model_options(app, settings);
+    let options = assemble::model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let known = |name: &str| connect::non_empty_variable(&variable, name);
     let scripted = options.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
@@ -73,7 +73,7 @@ pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool
             report.readiness(online).await
         }
         Err(error) if !scripted => Readiness::not_ready(&error),
-        Ok(_) | Err(_) => match compose::connect_model(app, settings, &PlayedTurns::default()).await {
+        Ok(_) | Err(_) => match assemble::connect_model(app, settings, &PlayedTurns::default()).await {
             Ok(llm) => Readiness::ready(llm.model()),
             Err(error) => Readiness::not_ready(&error),
         },

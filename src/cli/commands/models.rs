@@ -2,15 +2,15 @@
 
 use crate::cli::args::ModelsCommand;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::costs::user_prices;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::llm::model_table::{
     Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
 };
 use crate::messages::thousands;
+use crate::run::app::App;
+use crate::run::costs::user_prices;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;

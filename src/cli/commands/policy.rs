@@ -2,14 +2,6 @@
 
 use crate::cli::args::PolicyCommand;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::deciding_engine::deciding_engine;
-use crate::cli::compose::mcp::{McpOptions, McpServers};
-use crate::cli::compose::output::print;
-use crate::cli::compose::subagents;
-use crate::cli::compose::toolbox::toolbox;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::decision::Decision;
@@ -20,6 +12,14 @@ use crate::engine::rules::Action;
 use crate::engine::{Engine, call_arguments};
 use crate::fetch::page_url;
 use crate::process::launch::Launcher;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::deciding_engine::deciding_engine;
+use crate::run::error::{CliError, CliResult};
+use crate::run::mcp::{McpOptions, McpServers};
+use crate::run::output::print;
+use crate::run::subagents;
+use crate::run::toolbox::toolbox;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::web_search::WebSearch;
 use crate::tools::{Access, Plan, Tool, TypedTool};
@@ -38,7 +38,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let (name, target_text) = call.trim().split_once(char::is_whitespace).unwrap_or((call.trim(), ""));
     let loaded = app.load_and_notify(&Flags { agent, mode, ..common.flags() })?;
     let settings = &loaded.settings;
-    let launcher = compose::launcher(app, settings)?;
+    let launcher = assemble::launcher(app, settings)?;
     let mut toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
     if name.starts_with(MCP_PREFIX) {
         toolbox = app.block_on(with_accepted_tools(app, settings, &launcher, toolbox))?;

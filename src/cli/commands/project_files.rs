@@ -1,13 +1,13 @@
 //! Writes the files of `agent init` and `agent import`: a file that exists is kept unless the user asks to replace it.
 
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::error::ConfigError;
 use crate::config::project::MAX_CONFIG_BYTES;
 use crate::config::text_file::resolve_inside;
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;

@@ -3,11 +3,6 @@
 use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
 use crate::cli::args::ReplayArgs;
 use crate::cli::commands::live_tools::WorkspaceCopy;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::{session_store, use_state_with};
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::flags::Flags;
 use crate::core::event::Event;
 use crate::core::failure::FailureKind;
@@ -15,6 +10,11 @@ use crate::core::stop_reason::StopReason;
 use crate::journal::read;
 use crate::journal::session_store::SessionError;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::output::print;
+use crate::run::session::{session_store, use_state_with};
 
 /// Replays a session, prints the result and returns the exit code: 0 if the replay matches the journal, 1 if not, 3 if the
 /// comparison is impossible.

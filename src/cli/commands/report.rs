@@ -3,11 +3,6 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report_file::ReportFile;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::{session_store, use_state_with};
-use crate::cli::compose::undo_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::file_change::FileState;
@@ -19,6 +14,11 @@ use crate::messages;
 use crate::report::session_report::{
     FileChange, ReportFormat, SessionReport, SessionReportBuilder, markdown,
 };
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session::{session_store, use_state_with};
+use crate::run::undo_store;
 use crate::terminal::{StdoutTarget, Style};
 use crate::text::diff;
 use crate::workspace::Workspace;

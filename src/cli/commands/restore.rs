@@ -1,15 +1,15 @@
 //! Restores files for `agent undo` and `agent redo`: all of them, or none if someone else changed one since.
 
 use crate::cli::args::RestoreArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session_history::{SessionHistory, journal_write_error};
-use crate::cli::error::{CliError, CliResult};
 use crate::core::event::Event;
 use crate::core::failure::FailureKind;
 use crate::core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
 use crate::journal::file_history::Restoration;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session_history::{SessionHistory, journal_write_error};
 use crate::terminal::Style;
 
 /// One file with its wanted and its current state.

@@ -4,12 +4,6 @@ use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::commands::run::{run_or_review, run_task};
 use crate::cli::commands::run_args::{RunOptions, parse_name};
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::PromptData;
-use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::agents::REVIEWER;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -22,6 +16,12 @@ use crate::messages;
 use crate::report;
 use crate::report::OutputFormat;
 use crate::report::answer_shown::AnswerShown;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::preparation::PromptData;
+use crate::run::request::{AnswerSchema, RunRequest, Task};
 use crate::terminal::Style;
 use clap::Args;
 
@@ -84,8 +84,8 @@ fn unusable_option(options: &RunOptions) -> Option<CliError> {
 
 /// Returns the changes to review.
 fn changes(app: &App, settings: &Settings, base: Option<&str>) -> CliResult<ReviewDiff> {
-    let launcher = compose::launcher(app, settings)?;
-    let (workspace, policy) = compose::guarded_workspace(app, settings, launcher.tier())?;
+    let launcher = assemble::launcher(app, settings)?;
+    let (workspace, policy) = assemble::guarded_workspace(app, settings, launcher.tier())?;
     let hidden = |path: &str| policy.is_sensitive(path);
     app.block_on(async {
         let diff = ReviewDiff::new(&launcher, &workspace, base, hidden).await;

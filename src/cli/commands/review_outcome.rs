@@ -1,7 +1,5 @@
 //! Result of `agent review`: how it is shown, and its exit code.
 
-use crate::cli::compose::app::App;
-use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::review::{FindingSeverity, Review};
 use crate::core::run_result::RunResult;
@@ -11,6 +9,8 @@ use crate::report;
 use crate::report::OutputFormat;
 use crate::report::answer_shown::AnswerShown;
 use crate::report::review_text::review_text;
+use crate::run::app::App;
+use crate::run::exit_code::ExitCode;
 use crate::terminal::{PrintOutcome, Style};
 use std::collections::BTreeSet;
 use std::io;

@@ -1,7 +1,6 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::request::{AnswerSchema, RunRequest};
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
 use crate::config::trust::TrustFlag;
@@ -13,6 +12,7 @@ use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::OutputFormat;
 use crate::report::session_report::ReportFormat;
+use crate::run::request::{AnswerSchema, RunRequest};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use strum::VariantArray;

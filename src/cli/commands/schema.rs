@@ -1,9 +1,9 @@
 //! `agent schema`: prints the JSON Schemas of the program's inputs and outputs.
 
 use crate::cli::args::SchemaArg;
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
 use crate::core::review::REVIEW_SCHEMA;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use crate::terminal::Terminal;
 
 /// Prints the JSON Schema selected by `what`.

@@ -1,9 +1,5 @@
 //! `agent skills install`: copies the skills of a git repository into the project or the user's configuration.
 
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::skills::{SKILL_FILE, is_name, parse};
 use crate::config::text_file::read_text;
@@ -14,6 +10,10 @@ use crate::engine::git_clone;
 use crate::messages;
 use crate::process::scratch_dir::private_temp_dir;
 use crate::redactor::url_credentials;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::runtime::private_file;
 use crate::terminal::{PromptAnswer, PromptQuestion, Style, one_line};
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ pub fn install(
     // What is shown and stored: the address may contain a password or token.
     let (shown_source, shown_address) = (url_credentials::hide(source), url_credentials::hide(&address));
     let commit = app.block_on(async {
-        let launcher = compose::launcher(app, &own)?;
+        let launcher = assemble::launcher(app, &own)?;
         let cloned = git_clone::clone(&launcher, &own.workspace, &address, reference, CLONE).await;
         cloned
             .map_err(|why| failed(&messages::skill_clone_failed(&shown_source, &url_credentials::hide(&why))))

@@ -2,14 +2,14 @@
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::skill_install::install;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::skills::{self, SKILL_FILE, is_name};
 use crate::config::text_file::resolve_inside;
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::runtime::private_file::create_new;
 use crate::terminal::Style;
 use clap::Subcommand;

@@ -2,16 +2,16 @@
 
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::chat::chat;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::llm::connect::non_empty_variable;
 use crate::llm::discovery::{self, LocalServer};
 use crate::llm::provider_table::{self, Provider};
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::output::print;
 use crate::terminal::one_line;
 
 /// Characters shown of the names of keys and of servers.

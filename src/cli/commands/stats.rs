@@ -2,10 +2,6 @@
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report_file::ReportFile;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::event::{Event, Record};
 use crate::core::failure::FailureKind;
 use crate::journal::scan::scan;
@@ -15,6 +11,10 @@ use crate::redactor::Redactor;
 use crate::report::json;
 use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
 use crate::report::stats_page;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session::session_store;
 use crate::terminal::one_line;
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;

@@ -2,15 +2,6 @@
 
 use crate::cli::args::ToolsCommand;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::compose::mcp::{McpOptions, McpServers};
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
-use crate::cli::compose::subagents;
-use crate::cli::compose::toolbox::{all_kept_results, toolbox};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::mcp::ToolListing;
 use crate::config::settings::Settings;
@@ -22,6 +13,15 @@ use crate::engine::policy::Mode;
 use crate::engine::skill_set::SkillSet;
 use crate::mcp::definition::name_prefix;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::directories;
+use crate::run::error::{CliError, CliResult};
+use crate::run::mcp::{McpOptions, McpServers};
+use crate::run::output::print;
+use crate::run::session::session_store;
+use crate::run::subagents;
+use crate::run::toolbox::{all_kept_results, toolbox};
 use crate::runtime::emitter::Emitter;
 use crate::terminal::Style;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -86,7 +86,7 @@ fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
 /// Adds the tools of the MCP servers to `toolbox`; the servers are ended again.
 async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliResult<Toolbox> {
     directories::prepare(settings)?;
-    let launcher = compose::launcher(app, settings)?;
+    let launcher = assemble::launcher(app, settings)?;
     let options = McpOptions { dry_run: false, ask_until: None, hosted: Vec::new() };
     let mut servers = McpServers::start(app, settings, &launcher, options).await;
     let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));
@@ -147,8 +147,8 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
-    let launcher = compose::launcher(app, settings)?;
-    let interrupt = compose::arm_interrupt(app, Some(&launcher), settings.language)?;
+    let launcher = assemble::launcher(app, settings)?;
+    let interrupt = assemble::arm_interrupt(app, Some(&launcher), settings.language)?;
     let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()), hosted: Vec::new() };
     let mut needed = settings.clone();
     needed.mcp.servers.retain(|server, _| call.name.starts_with(&name_prefix(server)));
@@ -166,7 +166,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         Some(id) => session_store(settings).outputs_dir(id)?,
         None => settings.state.join("calls").join(app.source.session_id()),
     };
-    let parts = compose::EngineParts {
+    let parts = assemble::EngineParts {
         launcher,
         emitter: Rc::new(emitter),
         outputs,
@@ -176,12 +176,12 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         kept: None,
         toolbox,
     };
-    let interaction = compose::approver::InteractionOptions {
+    let interaction = crate::run::approver::InteractionOptions {
         dry_run,
-        ..compose::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
+        ..crate::run::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
     };
-    let engine = compose::engine(app, settings, parts, interaction)?;
-    for text in compose::recover_transactions(&engine.workspace) {
+    let engine = assemble::engine(app, settings, parts, interaction)?;
+    for text in assemble::recover_transactions(&engine.workspace) {
         app.notify(Style::Warning, &text);
     }
     let ran = engine.run_batch(&[call], &interrupt, None).await;

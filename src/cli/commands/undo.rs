@@ -2,9 +2,9 @@
 
 use crate::cli::args::UndoArgs;
 use crate::cli::commands::restore::restore;
-use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
 use crate::core::file_change::RestoreDirection;
+use crate::run::app::App;
+use crate::run::error::CliResult;
 
 /// Reverts all changes of the session, or those after a step.
 ///

@@ -1,10 +1,10 @@
 //! The files of a session: their changes as the client shows them, and whether the client's text differs from the disk.
 
-use crate::cli::compose::app::App;
-use crate::cli::compose::undo_store::content_store;
 use crate::config::settings::Settings;
 use crate::core::file_change::Change;
 use crate::redactor::Redactor;
+use crate::run::app::App;
+use crate::run::undo_store::content_store;
 use crate::workspace::content_store::ContentStore;
 use crate::workspace::error::WorkspaceError;
 use crate::workspace::{Workspace, file};

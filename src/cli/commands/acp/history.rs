@@ -1,11 +1,9 @@
 //! Sessions on disk: the list of them, and the earlier messages of one.
 
 use super::session::Session;
-use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::message::failed;
-use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::json_rpc::session_page::session_page;
-use crate::cli::compose::session::{check_workspace, session_store};
+use crate::cli::bridge::json_rpc::message::failed;
+use crate::cli::bridge::json_rpc::outbox::Outbox;
+use crate::cli::bridge::json_rpc::session_page::session_page;
 use crate::config::flags::Flags;
 use crate::config::load;
 use crate::core::event::Event;
@@ -13,6 +11,8 @@ use crate::journal::read;
 use crate::journal::session_store::SessionStore;
 use crate::journal::summary::SessionSummary;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::session::{check_workspace, session_store};
 use crate::terminal::one_line;
 use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo};
 use jiff::Timestamp;

@@ -10,16 +10,16 @@ mod servers;
 mod session;
 mod updates;
 
+use crate::cli::bridge::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
+use crate::cli::bridge::json_rpc::outbox::Outbox;
+use crate::cli::bridge::json_rpc::{self, Protocol, Reply};
 use crate::cli::commands::client_run::ClientArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
-use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::json_rpc::{self, Protocol, Reply};
-use crate::cli::compose::request::RunRequest;
-use crate::cli::compose::session::use_state_with;
-use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::llm::model_table;
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::request::RunRequest;
+use crate::run::session::use_state_with;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, CancelRequestNotification, CloseSessionRequest,

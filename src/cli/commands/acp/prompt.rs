@@ -1,11 +1,11 @@
 //! The prompt of a client, and how its run ended, in terms of the protocol.
 
-use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::json_rpc::message::{failed, invalid_params};
+use crate::cli::bridge::json_rpc::message::{failed, invalid_params};
 use crate::core::language::Language;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::messages;
+use crate::run::input_images::InputImages;
 use crate::text::fence::fenced;
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, StopReason as ClientStopReason,

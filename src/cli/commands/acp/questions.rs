@@ -2,11 +2,11 @@
 
 use super::files::SessionFiles;
 use super::updates::{UpdateStream, kind, text_block, title};
-use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::run_client::{ClientQuestion, UnsavedQuestion};
+use crate::cli::bridge::json_rpc::outbox::Outbox;
 use crate::core::language::Language;
 use crate::engine::approver::{ApproverAnswer, Question};
 use crate::messages;
+use crate::run::client::{ClientQuestion, UnsavedQuestion};
 use crate::terminal::sanitize;
 use crate::text::fence::fenced;
 use agent_client_protocol_schema::v1::{

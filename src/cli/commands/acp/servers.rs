@@ -1,9 +1,9 @@
 //! The MCP servers of a client, as settings of its session.
 
-use crate::cli::compose::json_rpc::message::invalid_params;
-use crate::cli::compose::secrets::in_value;
+use crate::cli::bridge::json_rpc::message::invalid_params;
 use crate::mcp::definition::is_unambiguous;
 use crate::redactor::NamedSecret;
+use crate::run::secrets::in_value;
 use agent_client_protocol_schema::v1::{Error, McpServer};
 use serde_json::{Map, Value, json};
 

@@ -5,21 +5,21 @@ use super::prompt::{Prompt, PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
 use super::servers::{client_servers, secrets};
 use super::updates::{UpdateStream, send_update};
-use crate::cli::commands::client_run::run_for_client;
-use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::error_for;
-use crate::cli::compose::json_rpc::message::{failed, invalid_params, invalid_request};
-use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::compose::run_client::{RunBounds, RunClient};
-use crate::cli::compose::session::session_store;
-use crate::cli::compose::user_commands::UserCommands;
+use crate::cli::bridge::json_rpc::error_for;
+use crate::cli::bridge::json_rpc::message::{failed, invalid_params, invalid_request};
+use crate::cli::bridge::json_rpc::outbox::Outbox;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::event::Record;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::client::{RunBounds, RunClient};
+use crate::run::request::{RunRequest, Task};
+use crate::run::run::run_for_client;
+use crate::run::session::session_store;
+use crate::run::user_commands::UserCommands;
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandsUpdate, Error, McpServer, RequestId, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,

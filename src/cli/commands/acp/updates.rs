@@ -1,7 +1,7 @@
 //! The events of a run as updates of a session.
 
 use super::files::SessionFiles;
-use crate::cli::compose::json_rpc::outbox::Outbox;
+use crate::cli::bridge::json_rpc::outbox::Outbox;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel, Record};
 use crate::core::language::Language;
 use crate::core::message::{CallKey, HistoryRole, Message, ToolCall as Call};

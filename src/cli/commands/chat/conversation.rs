@@ -1,13 +1,6 @@
 //! The state of a conversation: each message is a run on its session.
 
-use crate::cli::commands::run::{FinishedRun, catch_panic, run_session};
 use crate::cli::commands::tools::{self, SingleCall};
-use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::compose::session::{LockedSession, use_state_with};
-use crate::cli::compose::user_commands::UserCommands;
-use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::core::message::ToolCall;
 use crate::core::price::Usd;
@@ -15,6 +8,13 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 use crate::messages;
 use crate::report::{self, OutputFormat};
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::preparation::Preparation;
+use crate::run::request::{RunRequest, Task};
+use crate::run::run::{FinishedRun, catch_panic, run_session};
+use crate::run::session::{LockedSession, use_state_with};
+use crate::run::user_commands::UserCommands;
 use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, one_line};
 use std::time::Duration;

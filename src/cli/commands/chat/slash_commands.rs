@@ -2,11 +2,6 @@
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
 use crate::cli::commands::run_args::{parse_effort, parse_mode};
-use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::session::session_store;
-use crate::cli::compose::user_commands::UserCommands;
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::config::error::did_you_mean;
 use crate::config::flags::Flags;
 use crate::config::text_file::read_text;
@@ -15,6 +10,11 @@ use crate::core::language::Language;
 use crate::journal::session_store::SessionStore;
 use crate::messages;
 use crate::process::editor::run_editor;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
+use crate::run::input_images::InputImages;
+use crate::run::session::session_store;
+use crate::run::user_commands::UserCommands;
 use crate::terminal::Style;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;

@@ -5,8 +5,8 @@ use super::conversation::Conversation;
 use super::hooks::registered;
 use super::options::refuse;
 use crate::cli::commands::run_args::parse_name;
-use crate::cli::compose::request::AnswerSchema;
 use crate::messages;
+use crate::run::request::AnswerSchema;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
 

@@ -12,11 +12,8 @@ mod questions;
 mod servers;
 mod session;
 
-use crate::cli::compose::app::App;
-use crate::cli::compose::client_input::{Input as Stdin, end_runs};
-use crate::cli::compose::client_lines::{Line, LineReader, MAX_LINE_BYTES};
-use crate::cli::compose::prompt::read_prompt;
-use crate::cli::error::{CliError, CliResult};
+use crate::cli::bridge::client_input::{Input as Stdin, end_runs};
+use crate::cli::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::core::stop_reason::Status;
@@ -24,6 +21,9 @@ use crate::messages;
 use crate::report::answer_shown::AnswerShown;
 use crate::report::claude::{ClaudeEvents, informational};
 use crate::report::{self, OutputFormat};
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::prompt::read_prompt;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::{Style, when_reader_is_gone};
 use args::{ClaudeArgs, ClaudeInput, ClaudeOutput};
@@ -176,7 +176,7 @@ fn show_answer(conversation: &Conversation) {
     let terminal = &setup.app.terminal;
     let written = report::write_result(terminal, OutputFormat::Text, result, &AnswerShown::default());
     if written.is_err() && conversation.code.get() == 0 {
-        conversation.code.set(crate::cli::exit_code::ExitCode::Failed.code());
+        conversation.code.set(crate::run::exit_code::ExitCode::Failed.code());
     }
     if result.status != Status::Success && result.error.is_none() {
         let text = messages::run_not_successful(result, setup.settings.language);

@@ -1,7 +1,7 @@
 //! Sends messages and control requests to the client.
 
 use super::args::ClaudeOutput;
-use crate::cli::compose::client_output::ClientOutput;
+use crate::cli::bridge::client_output::ClientOutput;
 use crate::runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};

@@ -2,7 +2,6 @@
 //! `confirm-sensitive` needs approval: rules, guardrails and stricter modes of the configuration always apply.
 
 use super::args::{ClaudeArgs, PermissionMode, PermissionPrompts};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::claude_names::names;
 use crate::core::failure::FailureKind;
 use crate::core::message::MCP_PREFIX;
@@ -10,6 +9,7 @@ use crate::engine::approver::Question;
 use crate::engine::policy::is_of_confirm_sensitive;
 use crate::mcp::definition::{SEPARATOR, server_and_tool};
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
 use std::cell::Cell;
 
 /// What the client has permitted.

@@ -3,11 +3,11 @@
 use super::args::ClaudeArgs;
 use super::options::Setup;
 use crate::cli::commands::sessions::copy_session;
-use crate::cli::compose::request::Task;
-use crate::cli::compose::session::{check_session, session_store};
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::journal::session_store::SessionError;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::Task;
+use crate::run::session::{check_session, session_store};
 
 /// Returns the id of the session, which exists on disk unless it is new.
 ///

@@ -2,9 +2,6 @@
 
 use crate::cli::commands::eval::args::{COMMAND, CompareArgs};
 use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
 use crate::core::comparison::{COMPARISON_SCHEMA_VERSION, Comparison, ComparisonDocument, compare};
@@ -13,6 +10,9 @@ use crate::core::ranking::TaskScore;
 use crate::core::work::WorkResult;
 use crate::messages;
 use crate::report::json;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -3,8 +3,6 @@
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::commands::work::workers::RunDirectories;
 use crate::cli::commands::work::worktrees::subject;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
 use crate::config::eval_tasks::{EvalTask, TaskFiles};
 use crate::config::settings::Settings;
@@ -16,6 +14,8 @@ use crate::engine::task_repository::{commit_run, create, extract, prepare_checks
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use crate::text::lines::escape_controls;

@@ -3,13 +3,13 @@
 use crate::cli::commands::eval::args::EvalArgs;
 use crate::cli::commands::work::running::usage;
 use crate::cli::commands::work::workers::WorkerTask;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::CliResult;
 use crate::config::eval_tasks::EvalTask;
 use crate::core::price::Usd;
 use crate::core::score::TaskRuns;
 use crate::core::work::WorkRun;
 use crate::messages;
+use crate::run::error::CliResult;
+use crate::run::request::RunRequest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

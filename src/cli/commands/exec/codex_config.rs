@@ -2,10 +2,10 @@
 
 use crate::cli::commands::exec::args::CodexSandbox;
 use crate::cli::commands::run_args::{parse_effort, parse_name};
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::llm::effort::Effort;
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
 use serde_json::{Map, Value};
 use strum::{IntoStaticStr, VariantArray};
 

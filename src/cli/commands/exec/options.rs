@@ -3,10 +3,6 @@
 use crate::cli::commands::client_model::{added_directories, is_of, model_name};
 use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
 use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
-use crate::cli::compose::app::App;
-use crate::cli::compose::request::{AnswerSchema, RunRequest};
-use crate::cli::compose::run_client::RunBounds;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::layers::{LayerKind, Layers};
 use crate::config::load::LoadedConfig;
@@ -18,6 +14,10 @@ use crate::engine::policy::Mode;
 use crate::llm::provider_table;
 use crate::messages;
 use crate::report::OutputFormat;
+use crate::run::app::App;
+use crate::run::client::RunBounds;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::{AnswerSchema, RunRequest};
 
 /// Variable with the key that a client of Codex passes.
 const KEY_VARIABLE: &str = "CODEX_API_KEY";

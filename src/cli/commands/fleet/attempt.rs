@@ -1,6 +1,5 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
-use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::attempt_directory::{
     AttemptDirectory, home_of, is_kept, path_of, remove_clone, set_worker,
 };
@@ -14,11 +13,6 @@ use crate::cli::commands::run_args::parse_mode;
 use crate::cli::commands::work::next_run::{NextRun, is_cut_in_first_calls};
 use crate::cli::commands::work::workers::concurrent_request;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
-use crate::cli::compose::deciding_engine::command_refusal;
-use crate::cli::compose::directories;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::compose::session::session_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::OWN;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -33,6 +27,12 @@ use crate::engine::worktree::Repository;
 use crate::engine::worktree_commit::Committed;
 use crate::messages;
 use crate::process::launch::Launcher;
+use crate::run::deciding_engine::command_refusal;
+use crate::run::directories;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::{RunRequest, Task};
+use crate::run::run::run_for_client;
+use crate::run::session::session_store;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,6 @@
 use crate::cli::commands::fleet::bundle::check_commit;
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::work::worktrees::git_launcher;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::{WORKSPACES, WORKTREES};
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
@@ -14,6 +13,7 @@ use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
 use crate::engine::worktree::Repository;
 use crate::messages;
 use crate::process::launch::Launcher;
+use crate::run::error::{CliError, CliResult};
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use std::io::ErrorKind;

@@ -2,8 +2,6 @@
 
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
@@ -13,6 +11,8 @@ use crate::fleet::objects::MAX_OBJECT_BYTES;
 use crate::fleet::queue::Queue;
 use crate::process::launch::Launcher;
 use crate::process::scratch_dir::ScratchDir;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use crate::runtime::private_file::create_private_dir;
 use std::path::{Component, Path, PathBuf};
 

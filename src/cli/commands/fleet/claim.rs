@@ -1,13 +1,13 @@
 //! A claimed task in the queue: renews the claim, and records how the attempt ended.
 
 use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::error::CliResult;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskRecord;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 use crate::core::task_transitions::Ending;
 use crate::messages;
+use crate::run::error::CliResult;
 use crate::terminal::Style;
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;

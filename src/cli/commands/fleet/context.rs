@@ -1,12 +1,6 @@
 //! What the attempts of a worker share.
 
 use crate::cli::commands::hub::context::HubContext;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::costs;
-use crate::cli::compose::model_chain::ModelChain;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::hub::Lane;
 use crate::core::language::Language;
@@ -17,6 +11,12 @@ use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::journal::played_turns::PlayedTurns;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::costs;
+use crate::run::error::{CliError, CliResult};
+use crate::run::model_chain::ModelChain;
+use crate::run::request::RunRequest;
 use crate::terminal::Style;
 use std::cell::Cell;
 use tokio::sync::Mutex;
@@ -83,7 +83,7 @@ impl WorkerContext<'_> {
     /// `uses_own_model`.
     async fn try_start(&self, uses_own_model: bool) -> CliResult<()> {
         let settings = self.app.load(&self.request.flags())?.settings;
-        compose::launcher(self.app, &settings)?;
+        assemble::launcher(self.app, &settings)?;
         if uses_own_model {
             let (caps, prices) = (costs::caps(&settings)?, costs::user_prices(&settings.costs)?);
             ModelChain::connect(self.app, &settings, &caps, &prices, &PlayedTurns::default()).await?;

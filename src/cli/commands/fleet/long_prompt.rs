@@ -1,9 +1,9 @@
 //! Prompts that are too long for the record of a task: an object of the queue has them, and the record their beginning.
 
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskSpec;
 use crate::fleet::queue::Queue;
+use crate::run::error::{CliError, CliResult};
 
 /// Maximum bytes of a prompt in a record.
 const MAX_PROMPT_BYTES: usize = 128 << 10;

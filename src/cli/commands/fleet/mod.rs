@@ -25,9 +25,9 @@ use crate::cli::commands::fleet::submit::SubmitArgs;
 use crate::cli::commands::fleet::tasks::TasksArgs;
 use crate::cli::commands::fleet::worker_args::WorkerArgs;
 use crate::cli::commands::hub::{self, HubCommand};
-use crate::cli::compose::app::App;
 use crate::cli::described::Described;
-use crate::cli::error::CliResult;
+use crate::run::app::App;
+use crate::run::error::CliResult;
 use clap::Subcommand;
 
 /// The commands of the queue.

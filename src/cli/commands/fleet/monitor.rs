@@ -1,8 +1,6 @@
 //! `fleet.listen`: the figures of a worker or of `agent hub serve`, whether it works, and the cache of definitions.
 
 use crate::cli::commands::hub::context::HubContext;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::fleet::FleetSettings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskState;
@@ -12,6 +10,8 @@ use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::fleet::selection::Selection;
 use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest, serve};
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::collections::BTreeSet;

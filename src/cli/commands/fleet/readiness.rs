@@ -3,11 +3,11 @@
 use crate::cli::commands::fleet::executor::program_of;
 use crate::cli::commands::fleet::monitor::Listening;
 use crate::cli::commands::fleet::records::{directories, open_queue};
-use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
 use crate::config::executors::executor;
 use crate::config::settings::Settings;
 use crate::fleet::location::Location;
+use crate::run::app::App;
+use crate::run::error::CliResult;
 use std::fmt::Write as _;
 
 /// Returns a line about the queue, if there is one, one about each executor that the user allows, and one about `fleet.listen`.

@@ -1,8 +1,5 @@
 //! Opens the queue, and shows its records.
 
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
 use crate::config::fleet::NatsSettings;
 use crate::config::settings::Settings;
@@ -14,6 +11,9 @@ use crate::fleet::nats::connection::{Credentials, NatsServer};
 use crate::fleet::queue::Queue;
 use crate::fleet::sqlite::SqliteStore;
 use crate::report::json;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
 use crate::terminal::one_line;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
     let wrong = |why: String| CliError::new(FailureKind::Config, why);
     Ok(match location.map_err(wrong)? {
-        Location::Sqlite(path) if compose::is_in_workspace(&path, settings) && !path.starts_with(&state) => {
+        Location::Sqlite(path) if assemble::is_in_workspace(&path, settings) && !path.starts_with(&state) => {
             return Err(wrong(format!(
                 "the queue {} is in the workspace, where commands could change it: take another place",
                 path.display()

@@ -2,13 +2,13 @@
 
 use crate::cli::commands::fleet::claim::AttemptRun;
 use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::fleet::day_budget::{DAY_BUDGET, DayBudget};
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::RunRequest;
 use crate::terminal::Style;
 use std::cell::Cell;
 

@@ -2,16 +2,16 @@
 
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::sessions::export::{PathReplacements, write_session};
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskRecord;
 use crate::core::run_result::RunResult;
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session::session_store;
 use crate::terminal::Style;
 use crate::text::invisible::escape_json;
 

@@ -1,12 +1,12 @@
 //! `agent tasks top`: a table of the queue and of what its workers do, drawn again all the time.
 
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::fleet::selection::Selection;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use crate::terminal::{PrintOutcome, StdoutTarget, one_line, row_count};
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -7,7 +7,6 @@ use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
 use crate::cli::commands::hub::prompt::{
     exploration_prompt, is_no_answer, notification_prompt, posts_text, thread_text,
 };
-use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::AgentDefinition;
 use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
@@ -19,6 +18,7 @@ use crate::hub::api::{BudgetHealth, Notification, Post};
 use crate::hub::client::HubError;
 use crate::hub::feed::{feed, start, state_key};
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
 use crate::terminal::Style;
 use crate::text::delimiter::Delimiter;
 use std::rc::Rc;

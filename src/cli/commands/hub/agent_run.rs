@@ -1,16 +1,12 @@
 //! The run of an activation: the agent within its definition, or another program, and the answers to its requests to the Hub.
 
-use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::hub::activation::ActivationRun;
 use crate::cli::commands::hub::prompt::{posts_text, thread_text};
 use crate::cli::commands::hub::skills;
 use crate::cli::commands::hub::workspace::Workspace;
-use crate::cli::commands::run::FinishedRun;
 use crate::cli::commands::work::workers::concurrent_request;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::{COMMAND_TIMEOUT, MAX_OUTPUT_TOKENS};
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskSpec;
@@ -19,6 +15,10 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::engine::approver::NoApprover;
 use crate::engine::rules::PolicyRule;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::{RunRequest, Task};
+use crate::run::run::FinishedRun;
+use crate::run::run::run_for_client;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
 use serde_json::Value;
 use std::path::Path;

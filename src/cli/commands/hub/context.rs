@@ -1,13 +1,13 @@
 //! The Hub of a worker: its client, its settings, and the definitions of its agents.
 
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::AgentDefinition;
 use crate::config::grants::{GrantPolicy, Grants};
 use crate::config::hub::HubSettings;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::hub::client::HubClient;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -15,9 +15,9 @@ mod workspace;
 
 use crate::cli::commands::hub::dev::DevArgs;
 use crate::cli::commands::hub::serve::ServeArgs;
-use crate::cli::compose::app::App;
 use crate::cli::described::Described;
-use crate::cli::error::CliResult;
+use crate::run::app::App;
+use crate::run::error::CliResult;
 use clap::Subcommand;
 
 /// The commands about a Hub.

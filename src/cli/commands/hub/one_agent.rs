@@ -2,11 +2,11 @@
 
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::hub::context::HubContext;
-use crate::cli::error::CliResult;
 use crate::core::fleet::TaskRecord;
 use crate::core::hub::{Activation, ActivationKind, Lane};
 use crate::hub::feed::{Fed, feed};
 use crate::messages;
+use crate::run::error::CliResult;
 use crate::terminal::Style;
 
 /// Claims the activation of `agent` for the worker called `name`: for a notification if it has one, else to look for posts. With `is_asked_for`

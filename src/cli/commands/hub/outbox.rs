@@ -2,7 +2,6 @@
 //! lost is looked for on the Hub before it is sent once more.
 
 use crate::cli::commands::fleet::claim::Claim;
-use crate::cli::error::CliError;
 use crate::core::fleet::TaskRecord;
 use crate::core::hub::{OutboxPost, PostState, PostTarget};
 use crate::fleet::error::QueueError;
@@ -10,6 +9,7 @@ use crate::hub::agent_state::{AgentState, ERROR_KEY, PostLimits, PostRefusal};
 use crate::hub::client::{HubClient, HubError};
 use crate::hub::feed::state_key;
 use crate::messages;
+use crate::run::error::CliError;
 use crate::terminal::Style;
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -4,9 +4,6 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::fleet::monitor::{Listening, Monitor, listen};
 use crate::cli::commands::fleet::records::open_queue;
 use crate::cli::commands::hub::context::HubContext;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::core::hub::{Activation, ActivationKind};
 use crate::core::language::Language;
@@ -19,6 +16,9 @@ use crate::hub::api::AgentInfo;
 use crate::hub::client::{HubError, POLL_AGENTS};
 use crate::hub::feed::{Fed, feed};
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::CliResult;
 use crate::terminal::Style;
 use clap::Args;
 use std::cell::{Cell, RefCell};
@@ -79,7 +79,7 @@ pub fn serve(app: &App, args: &ServeArgs) -> CliResult<u8> {
 }
 
 async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> {
-    let interrupt = compose::arm_interrupt(app, None, settings.language)?;
+    let interrupt = assemble::arm_interrupt(app, None, settings.language)?;
     let listening = Listening::open(app, &settings.fleet, args.listen.as_deref()).await?;
     let server = Server {
         app,

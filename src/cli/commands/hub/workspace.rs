@@ -4,9 +4,9 @@
 use crate::cli::commands::fleet::claim::Claim;
 use crate::cli::commands::fleet::context::may_pass;
 use crate::cli::commands::fleet::records::directories;
-use crate::cli::error::CliResult;
 use crate::config::environment::WORKTREES;
 use crate::process::scratch_dir::ScratchDir;
+use crate::run::error::CliResult;
 use crate::runtime::private_file::create_private_dir;
 use std::path::PathBuf;
 

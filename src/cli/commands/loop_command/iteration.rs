@@ -8,12 +8,6 @@ use crate::cli::commands::work::record::{WorkStart, work_store};
 use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, can_go_on, usage};
 use crate::cli::commands::work::workers::RunDirectories;
 use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::compose::preparation::PromptData;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
 use crate::core::message_origin::MessageOrigin;
@@ -26,6 +20,12 @@ use crate::engine::policy::Policy;
 use crate::engine::review_diff::ReviewDiff;
 use crate::messages;
 use crate::process::launch::Launcher;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::directories;
+use crate::run::error::CliResult;
+use crate::run::preparation::PromptData;
+use crate::run::request::{RunRequest, Task};
 use crate::terminal::Style;
 use crate::text::excerpt;
 use crate::workspace::Workspace;
@@ -95,8 +95,8 @@ impl<'a> Iterations<'a> {
         };
         directories::prepare(&settings)?;
         settings.timeout = None;
-        let launcher = compose::launcher(app, &settings)?;
-        let (workspace, policy) = compose::guarded_workspace(app, &settings, launcher.tier())?;
+        let launcher = assemble::launcher(app, &settings)?;
+        let (workspace, policy) = assemble::guarded_workspace(app, &settings, launcher.tier())?;
         let progress_file = args.progress_file.map(ProgressFile::at);
         let tag = args.completion_tag.unwrap_or(tag);
         Ok(Self {
@@ -163,9 +163,9 @@ impl<'a> Iterations<'a> {
     fn use_workspace(&mut self, request: &RunRequest) -> CliResult<()> {
         self.settings = self.app.load(&request.flags())?.settings;
         self.settings.timeout = None;
-        self.launcher = compose::launcher(self.app, &self.settings)?;
+        self.launcher = assemble::launcher(self.app, &self.settings)?;
         (self.workspace, self.policy) =
-            compose::guarded_workspace(self.app, &self.settings, self.launcher.tier())?;
+            assemble::guarded_workspace(self.app, &self.settings, self.launcher.tier())?;
         Ok(())
     }
 

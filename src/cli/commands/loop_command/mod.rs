@@ -7,7 +7,7 @@ mod progress_file;
 use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
 use crate::cli::commands::loop_command::iteration::Iterations;
 use crate::cli::commands::work::running::{RunWords, run_command};
-use crate::cli::compose::app::App;
+use crate::run::app::App;
 
 /// Runs `agent loop` and returns the exit code.
 pub fn run_loop(app: &App, args: LoopArgs, run_words: RunWords) -> u8 {

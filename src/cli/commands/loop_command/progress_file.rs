@@ -1,8 +1,8 @@
 //! The progress file of a loop: one entry for each iteration, which the next iteration is shown.
 
 use crate::cli::commands::report_file::ReportFile;
-use crate::cli::compose::app::App;
 use crate::messages;
+use crate::run::app::App;
 use crate::terminal::Style;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

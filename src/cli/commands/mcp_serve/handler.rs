@@ -2,8 +2,8 @@
 
 use super::calls::{Call, tools};
 use super::questions::{answer, form};
-use crate::cli::compose::run_client::ClientQuestion;
 use crate::messages;
+use crate::run::client::ClientQuestion;
 use crate::runtime::clock::Clock;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;

@@ -1,11 +1,11 @@
 //! The tasks of `agent parallel`: from the command line, a file of JSON lines, or the record of a command that is resumed.
 
 use crate::cli::commands::parallel::args::ParallelArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::prompt::read_prompt;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::prompt::read_prompt;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -6,9 +6,6 @@ use crate::cli::commands::work::debate::{HeldDebate, check_distinct};
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{Stop, is_no_success};
 use crate::cli::commands::work::workers::{concurrent_request, read_only_request};
-use crate::cli::compose::preparation::PromptData;
-use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::pipeline::variables::replace;
 use crate::config::pipeline::{Action, Debate, Schema, Step};
 use crate::core::failure::FailureKind;
@@ -19,6 +16,9 @@ use crate::core::work::{Consolidation, WorkRun, WorkStopReason};
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::messages;
 use crate::process::launch::ExitReason;
+use crate::run::error::{CliError, CliResult};
+use crate::run::preparation::PromptData;
+use crate::run::request::{AnswerSchema, RunRequest, Task};
 use std::time::Duration;
 
 impl Steps<'_> {

@@ -2,7 +2,6 @@
 
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, no_run};
 use crate::cli::commands::work::checks::check_gate;
-use crate::cli::error::CliResult;
 use crate::config::pipeline::variables::{is_true, replace};
 use crate::config::pipeline::{Step, expression};
 use crate::core::failure::{Failure, FailureKind};
@@ -10,6 +9,7 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::WorkRun;
 use crate::process::launch::ExitReason;
+use crate::run::error::CliResult;
 use crate::terminal::one_line;
 
 /// Whether a step runs.

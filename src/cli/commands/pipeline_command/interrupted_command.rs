@@ -5,11 +5,11 @@
 
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
 use crate::cli::commands::work::record::work_store;
-use crate::cli::compose::undo_store::content_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::file_change::{Change, FileState};
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
+use crate::run::undo_store::content_store;
 use crate::runtime::private_file;
 use crate::terminal::{Style, sanitize};
 use crate::workspace::Workspace;

@@ -20,9 +20,9 @@ use crate::cli::commands::pipeline_command::source::read_pipeline;
 use crate::cli::commands::pipeline_command::steps::Steps;
 use crate::cli::commands::work::outcome::end_command;
 use crate::cli::commands::work::resume::{resume, resumed_id};
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use std::path::Path;
 
 /// The word before a file that is only checked.

@@ -1,13 +1,13 @@
 //! Runs the steps of a `parallel` step at the same time.
 
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, last_run, no_run};
-use crate::cli::compose;
-use crate::cli::error::CliResult;
 use crate::config::pipeline::Step;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::core::work::{WorkRun, WorkStopReason};
 use crate::messages;
+use crate::run::assemble;
+use crate::run::error::CliResult;
 use crate::terminal::{Style, one_line};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Steps<'_> {
         steps: &[Step],
     ) -> CliResult<Option<WorkStopReason>> {
         let settings = &self.setup.settings;
-        let interrupt = compose::arm_interrupt(self.app, Some(&self.launcher), settings.language)?;
+        let interrupt = assemble::arm_interrupt(self.app, Some(&self.launcher), settings.language)?;
         let ended = steps.iter().map(|step| self.inner_step(begun, step, &interrupt));
         let ended = stream::iter(ended).buffered(settings.parallel.workers.into());
         let stops: Vec<Option<WorkStopReason>> = ended.try_collect().await?;

@@ -10,13 +10,13 @@ use crate::cli::commands::pipeline_command::steps::{
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::commands::work::running::{NewTask, RunningWork, WorkTask};
-use crate::cli::error::CliResult;
 use crate::config::pipeline::Step;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::core::work::{WorkRun, WorkStopReason};
 use crate::messages;
 use crate::report::answer_shown::AnswerShown;
+use crate::run::error::CliResult;
 use crate::terminal::{Style, one_line, sanitize};
 use std::iter;
 use std::time::Duration;

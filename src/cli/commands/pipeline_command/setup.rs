@@ -3,9 +3,6 @@
 use crate::cli::commands::pipeline_command::args::PipelineArgs;
 use crate::cli::commands::pipeline_command::source::{parse_pipeline, read_pipeline};
 use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::cli::compose::app::App;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::error::ConfigError;
 use crate::config::flags::Flags;
 use crate::config::load::LoadedConfig;
@@ -16,6 +13,9 @@ use crate::config::trust::TrustFlag;
 use crate::config::trust::pipelines::{WorkspacePipeline, fact_cache};
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::RunRequest;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Reads pipeline files.
 
-use crate::cli::compose::output_schema::{given, read_output_schema};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::pipeline::{MAX_PIPELINE_BYTES, Pipeline, Schema, parse};
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output_schema::{given, read_output_schema};
 use crate::terminal::one_line;
 use std::path::Path;
 

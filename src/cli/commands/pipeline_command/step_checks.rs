@@ -2,12 +2,12 @@
 
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, last_run};
 use crate::cli::commands::work::checks::{Commands, check_gate, run_gates};
-use crate::cli::error::CliResult;
 use crate::config::pipeline::Action;
 use crate::config::pipeline::variables::environment;
 use crate::core::work::WorkStopReason;
 use crate::engine::gate_runner::GateRun;
 use crate::engine::guardrails::quality_gate::QualityGate;
+use crate::run::error::CliResult;
 
 impl Steps<'_> {
     /// Runs the checks of the step, and writes its checkpoint; returns why the step failed, if it did.

@@ -5,10 +5,6 @@ use crate::cli::commands::pipeline_command::setup::PipelineSetup;
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::commands::work::running::RunningWork;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
-use crate::cli::error::CliResult;
 use crate::config::pipeline::Step;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
@@ -17,6 +13,10 @@ use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::policy::Policy;
 use crate::messages;
 use crate::process::launch::Launcher;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::directories;
+use crate::run::error::CliResult;
 use crate::terminal::{Style, sanitize};
 use crate::workspace::Workspace;
 use std::rc::Rc;
@@ -76,8 +76,8 @@ impl<'a> Steps<'a> {
     pub fn prepare(app: &'a App, mut setup: PipelineSetup) -> CliResult<Self> {
         directories::prepare(&setup.settings)?;
         setup.settings.timeout = None;
-        let launcher = compose::launcher(app, &setup.settings)?;
-        let (workspace, policy) = compose::guarded_workspace(app, &setup.settings, launcher.tier())?;
+        let launcher = assemble::launcher(app, &setup.settings)?;
+        let (workspace, policy) = assemble::guarded_workspace(app, &setup.settings, launcher.tier())?;
         Ok(Self { app, setup, launcher, workspace, policy })
     }
 }

@@ -1,13 +1,13 @@
 //! The requests, results and notifications of `agent serve`.
 
-use crate::cli::compose::json_rpc::message::{invalid_params, parameters};
-use crate::cli::compose::run_client::RunBounds;
-use crate::cli::compose::session_list::ListedSession;
+use crate::cli::bridge::json_rpc::message::{invalid_params, parameters};
 use crate::core::file_change::Change;
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::engine::policy::Mode;
 use crate::report::json_stream::StreamLine;
+use crate::run::client::RunBounds;
+use crate::run::session_list::ListedSession;
 use crate::terminal::one_line;
 use agent_client_protocol_schema::v1::Error;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -1,7 +1,7 @@
 //! The stored events of a session as notifications.
 
 use super::protocol::Notification;
-use crate::cli::compose::json_rpc::outbox::Outbox;
+use crate::cli::bridge::json_rpc::outbox::Outbox;
 use crate::core::event::{Event, Record};
 use crate::journal::read;
 use crate::redactor::Redactor;

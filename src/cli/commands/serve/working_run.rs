@@ -1,17 +1,17 @@
 //! A run of a client: its events and result as notifications, its questions, and what interrupts it.
 
 use super::protocol::{ApprovalQuestion, Approve, Decision, Notification};
-use crate::cli::commands::client_run::run_for_client;
-use crate::cli::compose::app::App;
-use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::json_rpc::message::invalid_params;
-use crate::cli::compose::json_rpc::outbox::Outbox;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::compose::run_client::{ClientQuestion, RunClient};
+use crate::cli::bridge::json_rpc::message::invalid_params;
+use crate::cli::bridge::json_rpc::outbox::Outbox;
 use crate::core::event::Record;
 use crate::core::run_result::RunResult;
 use crate::engine::approver::{ApproverAnswer, Question};
 use crate::report::json_stream::SlowReader;
+use crate::run::app::App;
+use crate::run::client::{ClientQuestion, RunClient};
+use crate::run::input_images::InputImages;
+use crate::run::request::RunRequest;
+use crate::run::run::run_for_client;
 use crate::terminal::sanitize;
 use agent_client_protocol_schema::v1::Error;
 use std::cell::RefCell;

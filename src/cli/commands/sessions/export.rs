@@ -4,8 +4,6 @@ use super::export_format::{
     EXPORT_VERSION, EXPORT_VERSION_WITHOUT_IMAGES, ExportHeader, ExportedImage, ExportedOutput, io_failure,
 };
 use super::{CommandContext, read_session};
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::event::{Event, Record};
 use crate::core::failure::FailureKind;
 use crate::core::image::{Image, ImageSource};
@@ -13,6 +11,8 @@ use crate::journal::images::ImageDir;
 use crate::journal::session_store::SessionStore;
 use crate::journal::write::encode;
 use crate::redactor::Redactor;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::text::invisible::escape_json;
 use crate::tools::outputs::MAX_OUTPUT_BYTES;
 use base64::Engine as _;

@@ -1,11 +1,11 @@
 //! `agent sessions fork`: creates a new session from the conversation of another one.
 
 use super::{CommandContext, read_session};
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
 use crate::journal::copy::{rewrite_for_session, up_to_step};
 use crate::journal::images::IMAGES_DIR;
 use crate::journal::session_store::SessionStore;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use crate::runtime::private_file::create_private_dir;
 use std::io;
 use std::path::Path;

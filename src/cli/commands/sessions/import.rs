@@ -2,13 +2,13 @@
 
 use super::CommandContext;
 use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedImage, ExportedOutput, io_failure};
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
 use crate::core::event::Record;
 use crate::core::image::{Image, ImageStore};
 use crate::journal::copy::rewrite_imported;
 use crate::journal::images::{IMAGES_DIR, ImageDir};
 use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use crate::runtime::private_file::create_private_dir;
 use crate::tools::outputs::is_file_name;
 use base64::Engine as _;

@@ -2,14 +2,14 @@
 
 use super::args::ListArgs;
 use super::{CommandContext, TASK_CHARS, unreadable};
-use crate::cli::compose::output::print;
-use crate::cli::compose::session_list::{ListedSession, sessions_of_gone_workspaces};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::stop_reason::StopReason;
 use crate::messages;
 use crate::report::json;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session_list::{ListedSession, sessions_of_gone_workspaces};
 use crate::terminal::one_line;
 use std::fmt::Write;
 

@@ -11,14 +11,14 @@ mod search;
 mod show;
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::compose::app::App;
-use crate::cli::compose::session::{session_store, use_state_with};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::journal::read::{self, JournalContents};
 use crate::journal::session_store::SessionStore;
 use crate::redactor::Redactor;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::session::{session_store, use_state_with};
 use crate::terminal::Terminal;
 use args::SessionsCommand;
 use export::PathReplacements;

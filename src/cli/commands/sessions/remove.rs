@@ -1,17 +1,17 @@
 //! `agent sessions rm` and `agent sessions cleanup`: remove sessions.
 
 use super::CommandContext;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::compose::session::{check_session, session_store, use_state_with};
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::engine::git::delete_references;
 use crate::journal::retention::{CleanupReport, expired_sessions, remove_expired};
 use crate::journal::session_store::SessionError;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
+use crate::run::session::{check_session, session_store, use_state_with};
 use crate::terminal::Style;
 use std::fmt::Write;
 
@@ -84,7 +84,7 @@ fn delete_checkpoints(app: &App, settings: &Settings, checkpoints: &[String]) {
         return;
     }
     let work = async {
-        let launcher = compose::launcher(app, settings)?;
+        let launcher = assemble::launcher(app, settings)?;
         let deleted = delete_references(&launcher, &settings.workspace, checkpoints).await;
         deleted.map_err(|reason| CliError::new(FailureKind::Internal, reason))
     };

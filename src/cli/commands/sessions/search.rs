@@ -1,12 +1,12 @@
 //! `agent sessions search`: searches for a text in the messages of users, models and tools.
 
 use super::{CommandContext, unreadable};
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::event::{Event, MessageOrigin};
 use crate::core::failure::FailureKind;
 use crate::journal::read;
 use crate::journal::step_counter::StepCounter;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::terminal::one_line;
 use regex::{Regex, RegexBuilder};
 

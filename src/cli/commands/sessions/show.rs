@@ -1,8 +1,6 @@
 //! `agent sessions show`: prints the events of a session, one line each.
 
 use super::{CommandContext, TASK_CHARS};
-use crate::cli::compose::output::print;
-use crate::cli::error::CliResult;
 use crate::core::approval::ApprovalRequest;
 use crate::core::event::{Event, MessageAuthor, MessageOrigin, Purpose, Record};
 use crate::core::language::Language;
@@ -10,6 +8,8 @@ use crate::core::message::{HistoryMessage, HistoryRole};
 use crate::core::run_result::RunResult;
 use crate::journal::step_counter::StepCounter;
 use crate::messages;
+use crate::run::error::CliResult;
+use crate::run::output::print;
 use crate::terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;

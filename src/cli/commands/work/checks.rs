@@ -1,12 +1,12 @@
 //! Commands that a command of several runs starts itself, such as checks: in the sandbox, until a signal.
 
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
 use crate::core::language::Language;
 use crate::engine::gate_runner::{GateRun, run_gate};
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::process::launch::Launcher;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::CliResult;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ impl Commands<'_> {
         gates: &[QualityGate],
         env: &BTreeMap<String, String>,
     ) -> CliResult<Option<Vec<GateRun>>> {
-        let cancel = compose::arm_interrupt(self.app, Some(self.launcher), self.language)?;
+        let cancel = assemble::arm_interrupt(self.app, Some(self.launcher), self.language)?;
         let runs = run_gates((self.launcher, self.root), gates, env, &cancel).await;
         // A signal from here on interrupts the next run.
         self.app.interrupt()?.disarm();

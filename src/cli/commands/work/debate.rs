@@ -3,12 +3,6 @@
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
 use crate::cli::commands::work::workers::{read_only_request, run_together};
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::PromptData;
-use crate::cli::compose::request::{AnswerSchema, RunRequest, Task};
-use crate::cli::compose::run_client::RunBounds;
-use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::config::pipeline::Debate;
 use crate::core::failure::FailureKind;
@@ -16,6 +10,12 @@ use crate::core::run_result::{Output, RunResult};
 use crate::core::work::Consolidation;
 use crate::journal::played_turns::PlayedTurns;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::client::RunBounds;
+use crate::run::error::CliResult;
+use crate::run::preparation::PromptData;
+use crate::run::request::{AnswerSchema, RunRequest, Task};
 use crate::terminal::{Style, one_line};
 use crate::text::excerpt;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ pub async fn check_distinct(app: &App, request: &RunRequest, debate: &Debate) ->
     let mut names = Vec::new();
     for model in debate.models.iter().chain([&debate.judge]) {
         let settings = app.load(&with_model(request, model).flags())?.settings;
-        let name = compose::connect_model(app, &settings, &PlayedTurns::default()).await?.model().to_owned();
+        let name = assemble::connect_model(app, &settings, &PlayedTurns::default()).await?.model().to_owned();
         if names.contains(&name) {
             return Err(usage(messages::same_model_twice(&name)));
         }

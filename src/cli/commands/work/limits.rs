@@ -2,12 +2,12 @@
 
 use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::work::record::WorkRecord;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::core::work::WorkStopReason;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::RunRequest;
 use crate::runtime::clock::Clock;
 use std::rc::Rc;
 use std::time::Duration;

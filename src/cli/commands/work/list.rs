@@ -2,15 +2,15 @@
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::work::WorkResult;
 use crate::journal::session_store::SessionStore;
 use crate::messages;
 use crate::report::session_report::ReportFormat;
 use crate::report::work_report;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::terminal::one_line;
 use clap::Subcommand;
 use std::fmt::Write as _;

@@ -1,9 +1,5 @@
 //! What a run does whose session may have begun before: it starts, goes on, or has ended.
 
-use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::request::Task;
-use crate::cli::error::CliResult;
 use crate::core::budget_share::Amount;
 use crate::core::event::{Event, Record};
 use crate::core::message_origin::MessageOrigin;
@@ -11,6 +7,10 @@ use crate::core::run_result::RunResult;
 use crate::core::usage::Usage;
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
+use crate::run::app::App;
+use crate::run::error::CliResult;
+use crate::run::preparation::Preparation;
+use crate::run::request::Task;
 use std::collections::BTreeSet;
 
 /// What a run does next.

@@ -2,15 +2,15 @@
 
 use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::exit_code::ExitCode;
 use crate::core::language::Language;
 use crate::core::stop_reason::Status;
 use crate::core::work::{WorkResult, WorkStopReason};
 use crate::messages;
 use crate::report::answer_shown::AnswerShown;
 use crate::report::{OutputFormat, json, work_report};
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::exit_code::ExitCode;
 use crate::terminal::Style;
 use std::io;
 

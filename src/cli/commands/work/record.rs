@@ -1,11 +1,6 @@
 //! The record of a command of several runs: a journal in the state directory, from which the command is resumed.
 
-use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::work::next_run::{NextRun, tokens};
-use crate::cli::compose::app::App;
-use crate::cli::compose::request::RunRequest;
-use crate::cli::compose::session::session_store;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::budget_share::Amount;
 use crate::core::event::Event;
@@ -21,6 +16,11 @@ use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
 use crate::messages;
 use crate::report::answer_shown::AnswerShown;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
+use crate::run::request::RunRequest;
+use crate::run::run::run_for_client;
+use crate::run::session::session_store;
 use crate::runtime::emitter::Emitter;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

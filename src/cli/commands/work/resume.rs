@@ -2,11 +2,11 @@
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::work::WorkStopReason;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::error::{CliError, CliResult};
 
 /// Option whose value is secret.
 const KEY_OPTION: &str = "--api-key";

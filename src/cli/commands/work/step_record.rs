@@ -1,9 +1,9 @@
 //! The steps of a pipeline in the record of its command.
 
 use crate::cli::commands::work::record::{RecordedStep, WorkRecord};
-use crate::cli::error::CliResult;
 use crate::core::quality_gate::GateResult;
 use crate::core::work::{WorkEvent, WorkRun};
+use crate::run::error::CliResult;
 
 impl WorkRecord {
     fn step(&self, name: &str) -> Option<RecordedStep> {

@@ -4,11 +4,6 @@ use crate::cli::commands::work::checks::{check_gate, run_gates};
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
-use crate::cli::compose;
-use crate::cli::compose::input_images::InputImages;
-use crate::cli::compose::request::{RunRequest, Task};
-use crate::cli::compose::run_client::{RunBounds, RunClient};
-use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{ModifiedFile, RunResult};
@@ -18,6 +13,11 @@ use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::report::OutputFormat;
+use crate::run::assemble;
+use crate::run::client::{RunBounds, RunClient};
+use crate::run::error::CliResult;
+use crate::run::input_images::InputImages;
+use crate::run::request::{RunRequest, Task};
 use crate::terminal::Style;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -102,7 +102,7 @@ pub async fn run_workers(
     tasks: Vec<WorkerTask>,
     count: u8,
 ) -> CliResult<Vec<WorkRun>> {
-    let interrupt = compose::arm_interrupt(work.app, Some(directories.launcher()), work.language)?;
+    let interrupt = assemble::arm_interrupt(work.app, Some(directories.launcher()), work.language)?;
     let workers = Workers { work, directories, interrupt };
     let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
     let runs = stream::iter(runs).buffered(usize::from(count)).try_collect().await;
@@ -179,7 +179,7 @@ impl<D: RunDirectories> Workers<'_, D> {
             }
             let mut settings = self.work.app.load(&request.flags())?.settings;
             request.bounds.apply(&mut settings);
-            let launcher = compose::launcher(self.work.app, &settings)?;
+            let launcher = assemble::launcher(self.work.app, &settings)?;
             let place = (&*launcher, settings.workspace.as_path());
             let runs = run_gates(place, &gates, &task.variables, &self.interrupt).await;
             let results = runs.into_iter().map(|run| run.result).collect();
@@ -229,7 +229,7 @@ pub async fn run_together(
     limits: &WorkLimits,
     runs: Vec<NextRun>,
 ) -> Result<Vec<RunResult>, Stop> {
-    let interrupt = compose::arm_interrupt(work.app, None, work.language)?;
+    let interrupt = assemble::arm_interrupt(work.app, None, work.language)?;
     let ended = join_all(runs.into_iter().map(|next| run_beside(work, limits, &interrupt, next))).await;
     work.app.interrupt()?.disarm();
     if interrupt.is_cancelled() {

@@ -2,9 +2,6 @@
 
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::commands::work::workers::RunDirectories;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
@@ -15,6 +12,9 @@ use crate::engine::worktree::{Merge, Repository};
 use crate::engine::worktree_commit::Committed;
 use crate::messages;
 use crate::process::launch::Launcher;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::{Style, one_line};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub fn git_launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     settings.sandbox_off = true;
     settings.sandbox.mode = SandboxMode::Auto;
     settings.sandbox.allowed_hosts.clear();
-    compose::launcher(app, &settings)
+    assemble::launcher(app, &settings)
 }
 
 /// Returns the message of a commit with what a run has changed.

@@ -7,14 +7,14 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::fleet::records::directories;
 use crate::cli::commands::hub::dev::routes::DevHub;
 use crate::cli::commands::hub::dev::store::DevStore;
-use crate::cli::compose;
-use crate::cli::compose::app::App;
-use crate::cli::compose::output::print;
-use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::fleet::check_id;
 use crate::http::server::serve;
 use crate::messages;
+use crate::run::app::App;
+use crate::run::assemble;
+use crate::run::error::{CliError, CliResult};
+use crate::run::output::print;
 use crate::runtime::private_file::{create_new, create_private_dir};
 use clap::Args;
 use std::io::ErrorKind;
@@ -67,7 +67,7 @@ pub fn dev(app: &App, args: &DevArgs) -> CliResult<u8> {
     let known = app.environment.get(&settings.hub.key_env).map(str::to_owned);
     let key = known.clone().unwrap_or_else(|| app.source.uuid());
     app.block_on(async {
-        let interrupt = compose::arm_interrupt(app, None, settings.language)?;
+        let interrupt = assemble::arm_interrupt(app, None, settings.language)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await;
         let busy = |error| {
             let why = format!("the port {} cannot be used: {error}; `--port 0` takes a free one", args.port);

@@ -1,0 +1,15 @@
+//! Writes the standard output of commands.
+
+use crate::error::{CliError, CliResult};
+use agent_core::failure::FailureKind;
+use agent_terminal::Terminal;
+
+/// Prints `text` on standard output; a closed pipe is not an error.
+///
+/// # Errors
+/// Fails when standard output cannot be written for another reason.
+pub fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
+    terminal.print(text).map(drop).map_err(|error| {
+        CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+    })
+}

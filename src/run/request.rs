@@ -1,0 +1,171 @@
+//! What a run is to do.
+
+use crate::client::{RunBounds, RunClient};
+use crate::preparation::{Preparation, PromptData};
+use agent_config::flags::Flags;
+use agent_config::grants::Grants;
+use agent_config::settings::Settings;
+use agent_config::verbosity::Verbosity;
+use agent_engine::message_queue::MessageQueue;
+use agent_report::OutputFormat;
+use agent_report::chat_log::ShownNotices;
+use agent_session::total_budget::TotalBudget;
+use agent_tools::hub::HubAccess;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What a run is to do.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct RunRequest {
+    /// The session and its next message.
+    pub task: Task,
+    /// Settings that precede the settings of files and of the environment.
+    pub overrides: Flags,
+    /// Limits that the settings cannot exceed.
+    pub bounds: RunBounds,
+    /// Images of the first message.
+    pub images: Vec<PathBuf>,
+    /// The JSON Schema that the answer must match.
+    pub schema: Option<AnswerSchema>,
+    /// Commands that must succeed before the run counts as done.
+    pub checks: Vec<String>,
+    /// Whether calls that change something are only described.
+    pub dry_run: bool,
+    /// Whether stored answers are removed first.
+    pub clear_cache: bool,
+    /// Format of standard output.
+    pub format: OutputFormat,
+    /// Whether standard error has errors only.
+    pub quiet: bool,
+    /// How many times more output on standard error was requested.
+    pub verbose: u8,
+    /// The level of the log on standard error.
+    pub log_level: Option<Verbosity>,
+    /// Whether the cost is printed at the end.
+    pub show_costs: bool,
+    /// Whether the prompt is no text that the user typed: it is not searched for corrections.
+    pub prompt_is_data: bool,
+    /// Id of the session that a new run creates; without it, a new id.
+    pub session_id: Option<String>,
+    /// Id of the command of several runs, such as `agent loop`, to which the run belongs.
+    pub work_id: Option<String>,
+    /// Sessions whose changes are reviewed together with the changes of the run.
+    pub earlier_sessions: Vec<String>,
+    /// The budget that the run shares with other runs.
+    pub total_budget: Option<Rc<TotalBudget>>,
+    /// The program that drives the run, if it is no user.
+    pub client: Option<RunClient>,
+    /// Messages that the user types while the run works.
+    pub queue: MessageQueue,
+    /// In a conversation: the notices that it has shown.
+    pub chat: Option<ShownNotices>,
+    /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
+    pub grants: Option<Grants>,
+    /// The Hub on which the agent may act.
+    pub hub: Option<HubAccess>,
+}
+
+/// A JSON Schema for the answer.
+#[derive(Debug, Clone)]
+pub enum AnswerSchema {
+    /// The schema in this file.
+    File(PathBuf),
+    /// This schema.
+    Text(String),
+    /// The schema of a review.
+    Review,
+}
+
+/// The session of a run, and its next message.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// A new session.
+    New {
+        /// The prompt.
+        prompt: String,
+        /// The file of an earlier conversation.
+        history: Option<PathBuf>,
+        /// The steps before the work on the task.
+        preparation: Preparation,
+    },
+    /// An existing session.
+    Resume {
+        /// Its id; `None` for the newest.
+        id: Option<String>,
+        /// The next message of the user.
+        prompt: Option<String>,
+        /// The steps before the work on it.
+        preparation: Preparation,
+    },
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self::new(String::new())
+    }
+}
+
+impl Task {
+    /// Returns the task of a new session.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self::New { prompt: prompt.into(), history: None, preparation: Preparation::default() }
+    }
+
+    /// Returns the next message of session `id`.
+    pub fn resume(id: impl Into<String>, prompt: impl Into<String>) -> Self {
+        let (id, prompt) = (Some(id.into()), Some(prompt.into()));
+        Self::Resume { id, prompt, preparation: Preparation::default() }
+    }
+
+    /// Returns the task with data that follow the prompt.
+    #[must_use]
+    pub fn with_data(self, data: Vec<PromptData>) -> Self {
+        self.with_preparation(Preparation { data, ..Preparation::default() })
+    }
+
+    /// Returns the steps before the work on the task.
+    pub fn preparation(&self) -> &Preparation {
+        match self {
+            Self::New { preparation, .. } | Self::Resume { preparation, .. } => preparation,
+        }
+    }
+
+    /// Returns the task with other steps before the work on it.
+    #[must_use]
+    pub fn with_preparation(mut self, steps: Preparation) -> Self {
+        match &mut self {
+            Self::New { preparation, .. } | Self::Resume { preparation, .. } => *preparation = steps,
+        }
+        self
+    }
+}
+
+impl RunRequest {
+    /// Returns this request with another task.
+    #[must_use]
+    pub fn with_task(&self, task: Task) -> Self {
+        Self { task, ..self.clone() }
+    }
+
+    /// Returns the verbosity on standard error: of the request, else of the configuration.
+    pub fn detail(&self, settings: &Settings) -> Verbosity {
+        let configured = Some(settings.logging.level).filter(|level| *level != Verbosity::Human);
+        let (level, for_programs) = (self.log_level.or(configured), self.format != OutputFormat::Text);
+        Verbosity::choose(self.quiet, self.verbose, level, for_programs)
+    }
+
+    /// Returns the overrides, without streaming where nothing receives the pieces of an answer.
+    pub fn flags(&self) -> Flags {
+        let takes_deltas = match &self.client {
+            Some(client) => client.takes_deltas,
+            None => self.format != OutputFormat::Json && !self.quiet,
+        };
+        Flags { no_stream: self.overrides.no_stream || !takes_deltas, ..self.overrides.clone() }
+    }
+
+    /// Checks whether the answer is a review, from which the findings on standard output are made.
+    pub fn is_review(&self) -> bool {
+        matches!(self.schema, Some(AnswerSchema::Review))
+    }
+}
