@@ -88,10 +88,11 @@ impl ReviewSetup {
     /// # Errors
     /// When an id is not valid, or an earlier session does not exist any more.
     pub fn reviewer(
-        self,
+        &self,
         app: &App,
         settings: &Settings,
-        (earlier, id): (&[String], &str),
+        earlier: &[String],
+        id: &str,
     ) -> CliResult<Option<Box<dyn Reviewer>>> {
         if !settings.auto_review.enabled {
             return Ok(None);
@@ -104,8 +105,8 @@ impl ReviewSetup {
             .map(|id| store.journal_path(id))
             .collect::<Result<_, _>>()?;
         Ok(Some(Box::new(ChangeReviewer {
-            host: self.host,
-            model: self.model,
+            host: Rc::clone(&self.host),
+            model: self.model.clone(),
             journals,
             contents: content_store(app, settings),
             language: settings.language,

@@ -67,20 +67,18 @@ impl InputImages {
         Ok((!names.is_empty()).then(|| messages::fallbacks_without_images(&names)))
     }
 
-    /// Stores the images durably in the directory `dir` of a session, and returns them.
+    /// Stores the images durably in a session, and returns them.
     ///
     /// # Errors
     /// Fails if one cannot be written.
-    pub fn store_in(&mut self, dir: PathBuf) -> CliResult<(ImageDir, Vec<Image>)> {
-        let store = ImageDir::new(dir);
+    pub fn store_in(&mut self, store: &ImageDir) -> CliResult<Vec<Image>> {
         let stored = self.0.drain(..).map(|(image, bytes)| {
             store.store(&image, &bytes).map(|()| image).map_err(|source| CliError {
                 kind: FailureKind::Session,
                 cause: anyhow::Error::from(source).context("cannot store an image in the session"),
             })
         });
-        let images = stored.collect::<CliResult<_>>()?;
-        Ok((store, images))
+        stored.collect()
     }
 
     /// Returns the images.

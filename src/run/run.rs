@@ -1,172 +1,488 @@
-//! One run: from its request to its result.
+//! One run: prepared from a request, performed, and ended with an outcome.
 
 use crate::app::App;
 use crate::approver::InteractionOptions;
 use crate::assemble::{self, EngineParts};
+use crate::change_review::ReviewSetup;
 use crate::code_health::MeasuredBefore;
+use crate::costs;
+use crate::directories;
 use crate::error::{CliError, CliResult};
+use crate::input_history;
+use crate::input_images::InputImages;
 use crate::interrupted_calls::InterruptedCalls;
-use crate::mcp::McpServers;
-use crate::memory::store_corrections;
+use crate::mcp::{McpOptions, McpServers};
+use crate::memory::{self, store_corrections};
 use crate::message_queue::with_queue;
-use crate::opened_session::OpenedSession;
-use crate::request::{RunRequest, Task};
-use crate::run_setup::RunSetup;
-use crate::run_sinks;
-use crate::session::{session_store, verify_approvals};
-use crate::skills;
-use crate::startup::RunStartup;
+use crate::model_chain::ModelChain;
+use crate::notices;
+use crate::output_schema;
+use crate::request::{AnswerSchema, RunRequest, Task};
+use crate::session::{LockedSession, session_store, use_state_with, verify_approvals};
+use crate::skills::{self, OfferedSkills};
+use crate::startup;
 use crate::subagents;
 use crate::system_message::{emit_system_message, outdated_instructions};
-use crate::toolbox;
+use crate::toolbox::{self, permitted, toolbox_for};
+use crate::undo_store::UndoStore;
+use agent_config::load::LoadedConfig;
 use agent_config::settings::Settings;
-use agent_core::budget_share::BudgetCap;
+use agent_core::evaluation::EvaluationMode;
 use agent_core::event::{Event, MessageOrigin, NoticeLevel};
+use agent_core::event_sink::EventSink;
 use agent_core::failure::FailureKind;
 use agent_core::image::Image;
+use agent_core::limits::{FallbackChain, Limits, RunLimits, SpendingCaps};
 use agent_core::message::HistoryMessage;
 use agent_core::price::Usd;
+use agent_core::review::REVIEW_SCHEMA;
 use agent_core::run_result::RunResult;
 use agent_core::skill::Skill;
 use agent_engine::Engine;
 use agent_engine::git::delete_references;
+use agent_journal::images::ImageDir;
+use agent_journal::offered_tools::ToolChanges;
+use agent_journal::played_turns::PlayedTurns;
 use agent_journal::retention::remove_expired;
-use agent_journal::session_store::SessionStore;
+use agent_llm::LlmClient;
 use agent_llm::prompt_prefix::PromptPrefix;
+use agent_mcp::tool::McpTool;
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
-use agent_report::telemetry::Telemetry;
-use agent_report::{EventSinks, OutputFormat};
-use agent_runtime::emitter::EmitError;
-use agent_session::Agent;
+use agent_process::launch::Launcher;
+use agent_redactor::Redactor;
+use agent_report::OutputFormat;
+use agent_runtime::emitter::{EmitError, Emitter};
+use agent_session::context_window::result_tokens;
+use agent_session::output_schema::OutputSchema;
 use agent_session::run;
 use agent_session::session::Session;
-use agent_session::session_state::SessionInfo;
-use agent_tools::Access;
-use futures_util::FutureExt;
-use std::cell::RefCell;
+use agent_session::session_state::SessionState;
+use agent_session::state_saver::StateSaver;
+use agent_session::subagent::SubagentHost;
+use agent_session::{Agent, SessionSink};
+use agent_tools::hub::HubAccess;
+use agent_tools::toolbox::Toolbox;
+use agent_tools::use_skill::UseSkill;
+use agent_tools::{Access, Tool};
+use std::cell::{OnceCell, RefCell};
 use std::future;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A run that has ended.
-pub struct FinishedRun {
+/// How a run ended.
+pub struct RunOutcome {
     /// Its result.
     pub result: RunResult,
     /// Whether a limit ended the run and its output is the model's closing summary.
     pub has_summary: bool,
-    /// Whether the answer was already shown.
-    pub shown: AnswerShown,
     /// The settings that were in force.
     pub settings: Settings,
     /// What the run may have cost: the known costs, and the highest possible ones of unreported calls.
     pub spent: Usd,
     /// Steps of the session before the run.
     pub first_step: u32,
-    /// Its spans, to be exported after the result is written.
-    pub telemetry: Option<Telemetry>,
 }
 
-/// Turns a panic, which the panic hook has reported, into an error, so that it gets an exit code and a result document.
-///
-/// # Errors
-/// Fails with the error of `work`, and after a panic.
-pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
-        Err(CliError::new(FailureKind::Internal, message))
-    })
+/// A run that can begin: its settings are loaded, its models connected, its tools built, and the session to resume is locked.
+pub struct Run<'a> {
+    app: &'a App,
+    request: &'a RunRequest,
+    started_at: Duration,
+    settings: Settings,
+    redactor: Arc<Redactor>,
+    /// Warnings at the start of the run.
+    notices: Vec<String>,
+    resumed: Option<LockedSession>,
+    schema: Option<Rc<OutputSchema>>,
+    input_history: Vec<HistoryMessage>,
+    images: InputImages,
+    launcher: Rc<Launcher>,
+    interrupt: CancellationToken,
+    clients: FallbackChain<Rc<dyn LlmClient>>,
+    /// The smallest context window of the models, in tokens.
+    window: Option<u64>,
+    limits: Limits,
+    review: ReviewSetup,
+    /// Runs subagents, once the agent exists.
+    host: Rc<OnceCell<SubagentHost>>,
+    toolbox: Toolbox,
+    mcp: McpServers,
+    skills: OfferedSkills,
+    sinks: Vec<Box<dyn EventSink>>,
 }
 
-/// Exports the spans of a run whose result is written.
-pub fn export_telemetry(app: &App, telemetry: Option<Telemetry>) {
-    let Some(telemetry) = telemetry else { return };
-    let export = async {
-        telemetry.export(&app.terminal).await;
-        Ok(())
-    };
-    // A panic in it has been reported and does not change the result of the run.
-    let _reported = catch_panic(|| app.block_on(export));
+/// The session of a run, restored or created, whose events go to the journal and to the sinks.
+struct OpenSession {
+    id: String,
+    /// The state before the run, without the conversation.
+    state: SessionState,
+    conversation: Rc<RefCell<Session>>,
+    emitter: Rc<Emitter>,
+    saver: Option<StateSaver>,
+    /// Why the saved state was unusable.
+    problem: Option<String>,
+    /// The calls that were running when the previous run was killed.
+    interrupted: InterruptedCalls,
+    /// The images of the first message.
+    images: Vec<Image>,
 }
 
-/// Prepares settings, models and session, and runs the agent.
-///
-/// # Errors
-/// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
-pub async fn run_session(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
-    let mut setup = Box::pin(RunSetup::prepare(app, request)).await?;
-    let telemetry = run_sinks::telemetry(app, &mut setup);
-    let EventSinks { sinks, answer_shown, stream_end: _before_the_result } =
-        run_sinks::build(app, request, &setup, telemetry.clone())?;
-    let opened = OpenedSession::open(app, request, &mut setup, sinks)?;
-    let (settings, preparation) = (setup.settings, request.task.preparation());
-    let interaction = interaction(request, &settings, &setup.interrupt, &opened)?;
-    let reviewer = setup.review.reviewer(app, &settings, (&request.earlier_sessions, &opened.id))?;
-    let parts = EngineParts {
-        kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
-        launcher: setup.launcher,
-        emitter: Rc::clone(&opened.emitter),
-        outputs: opened.outputs,
-        images: Some(Rc::new(opened.image_dir)),
-        undo_store: Some(opened.undo_store),
-        toolbox: setup.toolbox,
-        skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
-    };
-    let engine = Engine { reviewer, ..assemble::engine(app, &settings, parts, interaction)? };
-    assemble::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
-    let first_message = first_message(&request.task, &opened.id, &opened.session.borrow())?;
-    let agent = Agent {
-        models: setup.clients,
-        definitions: assemble::allowed_tool_definitions(&engine),
-        engine: Rc::new(engine),
-        prefix: RefCell::new(PromptPrefix::new(opened.session.borrow().prefix().cloned())),
-        session: Rc::clone(&opened.session),
-        emitter: opened.emitter,
-        state_saver: Some(opened.state_saver),
-        total_budget: request.total_budget.as_ref().map(|total| total.join(&opened.session)),
-        digest: RefCell::default(),
-        source: Rc::clone(&app.source),
-        interrupt: setup.interrupt,
-        name: settings.agent.name.clone(),
-        task: first_message.clone().unwrap_or_default(),
-        stream: settings.llm.stream,
-        started_at: setup.started_at,
-    };
-    subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
-    let start = StartupEvents {
-        startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
-        has_system: has_system(&opened.about, &settings.agent.name),
-        began_in: opened.about.workspace.clone(),
-        request,
-        listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
-        id: opened.id,
-        input_history: setup.input_history,
-        first_message,
-        images: opened.images,
-        notices: setup.notices,
-        infos: setup.new_skills.into_iter().chain(opened.state_problem).collect(),
-        interrupted_calls: opened.interrupted_calls,
-    };
-    let run = Box::pin(run_agent(app, &settings, &agent, start, preparation.run(&agent, &setup.host)));
-    let result = with_messages_and_notices(app, request, &settings, (&agent, setup.mcp), run).await;
-    let (first_step, session) = (opened.state.history.last_step(), agent.session.borrow());
-    let (spent, has_summary) = (session.spent_in_run(), session.has_summary_at_limit());
-    Ok(FinishedRun { result, has_summary, shown: answer_shown, settings, spent, first_step, telemetry })
+impl<'a> Run<'a> {
+    /// Loads the settings, locks the session to resume, connects the models and builds the tools.
+    ///
+    /// # Errors
+    /// Fails for a configuration, a session or a model that is unusable.
+    pub async fn prepare(app: &'a App, request: &'a RunRequest) -> CliResult<Self> {
+        let (started_at, host) = (app.source.next_event_time(), Rc::default());
+        let (LoadedConfig { mut settings, mut notices, .. }, resumed) = load(app, request)?;
+        // From here on, errors are reported without the secrets of these settings.
+        let redactor = app.redactor(&settings);
+        let schema = answer_schema(request)?;
+        let images = input_images(request)?;
+        let input_history = input_history(&request.task)?;
+        directories::prepare(&settings)?;
+        let launcher = assemble::launcher(app, &settings)?;
+        let interrupt = interrupt(app, request, &launcher, &settings)?;
+        clear_answer_cache(request, &settings)?;
+        let (models, caps, review) = connect_models(app, &settings, &host, resumed.as_ref()).await?;
+        notices.extend(images.check_models(&models.clients)?);
+        notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
+        let window = models.smallest_window();
+        let context = &mut settings.context;
+        context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
+        let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
+        let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
+        let last_run = resumed.as_ref().and_then(|it| it.about.last_run.as_ref());
+        let skills = skills::offered(&settings, &toolbox, last_run);
+        notices.extend(skills.warnings.iter().cloned());
+        let toolbox = with_own_tools(app, request, &settings, toolbox, &skills);
+        let mcp_options = McpOptions {
+            dry_run: request.dry_run,
+            ask_until: (request.format == OutputFormat::Text).then(|| interrupt.clone()),
+            hosted: request.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
+        };
+        let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
+        let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
+        refuse_without_grants(request, &mcp.tools, &mut settings);
+        notices.extend(mcp.take_notices(app, request.quiet));
+        let limits = assemble::limits(&settings, caps, models.terms, toolbox.definitions());
+        Ok(Self {
+            app,
+            request,
+            started_at,
+            settings,
+            redactor,
+            notices,
+            resumed,
+            schema,
+            input_history,
+            images,
+            launcher,
+            interrupt,
+            clients: models.clients,
+            window,
+            limits,
+            review,
+            host,
+            toolbox,
+            mcp,
+            skills,
+            sinks: Vec::new(),
+        })
+    }
+
+    /// Returns the settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns what removes secrets from everything that is reported.
+    pub fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
+    }
+
+    /// Returns the id of the session that is resumed; a new session emits its id.
+    pub fn resumed_id(&self) -> Option<&str> {
+        self.resumed.as_ref().map(|session| session.id.as_str())
+    }
+
+    /// Adds a warning at the start of the run.
+    pub fn warn(&mut self, text: impl Into<String>) {
+        self.notices.push(text.into());
+    }
+
+    /// Adds a receiver of the events of the run.
+    pub fn add_sink(&mut self, sink: Box<dyn EventSink>) {
+        self.sinks.push(sink);
+    }
+
+    /// Performs the run.
+    ///
+    /// # Errors
+    /// Fails when the session cannot be created or written before the work begins; a run that ends early is no error.
+    pub async fn perform(mut self) -> CliResult<RunOutcome> {
+        let mut session = self.open_session()?;
+        let first_message = self.first_message(&session)?;
+        let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
+        subagents::install_host(self.app, &self.settings, &agent, &self.mcp.tools, &self.host);
+        let first_step = session.state.history.last_step();
+        let queue = self.request.chat.as_ref().map(|_| (&self.request.queue, self.settings.chat.queue));
+        let work = Box::pin(self.work(&agent, session, first_message));
+        let result =
+            with_queue(self.app, queue, Box::pin(with_server_notices(&agent, &self.mcp, work))).await;
+        self.mcp.finish_and_notify(self.app, &self.settings).await;
+        let (spent, has_summary) = {
+            let session = agent.session.borrow();
+            (session.spent_in_run(), session.has_summary_at_limit())
+        };
+        Ok(RunOutcome { result, has_summary, settings: self.settings, spent, first_step })
+    }
+
+    /// Restores the resumed session or creates a new one, and adds notices on it.
+    fn open_session(&mut self) -> CliResult<OpenSession> {
+        let (app, store) = (self.app, session_store(&self.settings));
+        let create = || LockedSession::create(app, &store, self.request.session_id.clone());
+        let LockedSession { id, journal, opened, about } = self.resumed.take().map_or_else(create, Ok)?;
+        let problem = opened.problem.as_deref().map(messages::state_unusable);
+        let saver = Some(StateSaver::new(store.journal_path(&id)?, &opened));
+        let tools = self.toolbox.names();
+        let found =
+            notices::startup_notices(&self.settings, &self.launcher, &self.limits, self.window, tools);
+        self.notices.extend(found);
+        let mut state = opened.into_state(self.limits.clone());
+        self.notices.extend(notices::journal_problems(&state));
+        let conversation = std::mem::take(&mut state.session).with_output_schema(self.schema.clone());
+        let conversation = Rc::new(RefCell::new(conversation));
+        let mut sinks: Vec<Box<dyn EventSink>> =
+            vec![Box::new(journal), Box::new(SessionSink(Rc::clone(&conversation)))];
+        sinks.append(&mut self.sinks);
+        let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), about.next_seq, sinks);
+        let unfinished = std::mem::take(&mut state.unfinished);
+        let interrupted = InterruptedCalls::new(unfinished, store.baseline_path(&id)?);
+        let images = self.images.store_in(&ImageDir::new(store.images_dir(&id)?))?;
+        Ok(OpenSession {
+            id,
+            state,
+            conversation,
+            emitter: Rc::new(emitter.with_redactor(Arc::clone(&self.redactor))),
+            saver,
+            problem,
+            interrupted,
+            images,
+        })
+    }
+
+    /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
+    fn first_message(&self, session: &OpenSession) -> CliResult<Option<String>> {
+        let (id, conversation) = (&session.id, session.conversation.borrow());
+        match &self.request.task {
+            Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt.clone())),
+            Task::Resume { prompt: None, .. } if !conversation.has_task() => {
+                let message = format!(
+                    "session {id} ended before it had a task: give it one with `agent resume {id} \"…\"`"
+                );
+                Err(CliError::new(FailureKind::Session, message))
+            }
+            Task::Resume { prompt: None, .. } => {
+                Ok(conversation.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned()))
+            }
+        }
+    }
+
+    /// Builds the agent of the run on its session; `task` is its first user message.
+    fn agent(&mut self, session: &mut OpenSession, task: String) -> CliResult<Agent> {
+        let toolbox = std::mem::take(&mut self.toolbox);
+        let (app, settings) = (self.app, &self.settings);
+        let engine = self.engine(session, toolbox)?;
+        assemble::restore_engine_state(&engine, &session.state, &session.conversation.borrow());
+        Ok(Agent {
+            models: self.clients.clone(),
+            definitions: assemble::allowed_tool_definitions(&engine),
+            engine: Rc::new(engine),
+            prefix: RefCell::new(PromptPrefix::new(session.conversation.borrow().prefix().cloned())),
+            session: Rc::clone(&session.conversation),
+            emitter: Rc::clone(&session.emitter),
+            state_saver: session.saver.take(),
+            total_budget: self.request.total_budget.as_ref().map(|total| total.join(&session.conversation)),
+            digest: RefCell::default(),
+            source: Rc::clone(&app.source),
+            interrupt: self.interrupt.clone(),
+            name: settings.agent.name.clone(),
+            task,
+            stream: settings.llm.stream,
+            started_at: self.started_at,
+        })
+    }
+
+    fn engine(&self, session: &OpenSession, toolbox: Toolbox) -> CliResult<Engine> {
+        let (app, settings, request) = (self.app, &self.settings, self.request);
+        let (store, conversation) = (session_store(settings), session.conversation.borrow());
+        let interaction = InteractionOptions {
+            ask_until: (request.format == OutputFormat::Text).then(|| self.interrupt.clone()),
+            client: request.client.clone(),
+            no_approver: settings.approvals,
+            // Those that the user has answered since the last run of the session.
+            approvals: verify_approvals(settings, &session.id, conversation.approvals().clone())?,
+            dry_run: request.dry_run,
+            queue: request.queue.only_if(settings.chat.queue),
+        };
+        let parts = EngineParts {
+            kept: toolbox::kept_results(settings, &toolbox, &app.source),
+            launcher: Rc::clone(&self.launcher),
+            emitter: Rc::clone(&session.emitter),
+            outputs: store.outputs_dir(&session.id)?,
+            images: Some(Rc::new(ImageDir::new(store.images_dir(&session.id)?))),
+            undo_store: Some(UndoStore::new(app, settings, &session.id, &session.state.history)?),
+            toolbox,
+            skills: skills::restore(&self.skills.skills, &session.id, &conversation),
+        };
+        let reviewer = self.review.reviewer(app, settings, &request.earlier_sessions, &session.id)?;
+        Ok(Engine { reviewer, ..assemble::engine(app, settings, parts, interaction)? })
+    }
+
+    /// Emits the start of the run, does its work, emits its end, and returns its result, also when writing the journal fails.
+    async fn work(&self, agent: &Agent, session: OpenSession, first_message: Option<String>) -> RunResult {
+        let (app, settings) = (self.app, &self.settings);
+        let started_at = app.source.unix_time();
+        let mut measured_before = None;
+        agent.engine.set_scan_outdated().await;
+        let verdict = match self.emit_start(agent, session, first_message) {
+            Ok(()) => {
+                measured_before = MeasuredBefore::of_run(settings, agent).await;
+                let preparation = self.request.task.preparation().run(agent, &self.host);
+                Box::pin(run::run(agent, preparation)).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Some(contents) = agent.engine.workspace.content_store() {
+            contents.prune();
+        }
+        if let Some(days) = settings.sessions.cleanup_after_days {
+            self.remove_expired_sessions(agent, days).await;
+        }
+        let mut result = match verdict {
+            Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
+            Err(error) => return agent.end_without_journal(&error),
+        };
+        if may_have_changed_files(agent, settings) {
+            result.executables = agent.engine.executables_changed_since(started_at);
+        }
+        if let Some(before) = measured_before {
+            result.health = before.compare(settings, agent).await;
+        }
+        let emitted = agent.emit_run_end(result).and_then(|result| agent.emitter.sync().map(|()| result));
+        emitted.unwrap_or_else(|error| agent.end_without_journal(&error))
+    }
+
+    /// Emits the events at the start of the run: session, run, task, system message and notices.
+    fn emit_start(
+        &self,
+        agent: &Agent,
+        session: OpenSession,
+        first_message: Option<String>,
+    ) -> Result<(), EmitError> {
+        let OpenSession { id, state, problem, interrupted, images, .. } = session;
+        let (emitter, settings, about) = (&agent.emitter, &self.settings, &state.about);
+        let start = startup::start_event(agent, settings, about, self.recorded_limits(), &self.mcp.tools);
+        let tools = ToolChanges::since(&state.offered, &start);
+        let change_notices = startup::change_notices(about.last_run.as_ref(), &start, tools.as_ref());
+        if about.next_seq == 0 {
+            emitter.emit(Event::SessionStart {
+                session_id: id,
+                workspace: settings.workspace.to_string_lossy().into_owned(),
+                program: format!("agent {}", env!("CARGO_PKG_VERSION")),
+                imported_from: None,
+                work_id: self.request.work_id.clone(),
+            })?;
+        }
+        emitter.emit(start)?;
+        if !agent.engine.options.dry_run {
+            for text in assemble::recover_transactions(&agent.engine.workspace) {
+                warn(agent, text)?;
+            }
+        }
+        interrupted.emit_results(agent)?;
+        for text in startup::model_messages(agent, &state, tools.as_ref()) {
+            emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
+        }
+        if !self.input_history.is_empty() {
+            emitter.emit(Event::History { messages: self.input_history.clone() })?;
+        }
+        // The task is saved before anything that takes time: a session without a task cannot be resumed.
+        let task = agent.session.borrow().with_schema(first_message.clone());
+        if let Some(text) = task {
+            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
+        }
+        let found = self.emit_system_message(agent, &state)?;
+        let models = agent.models.iter().flat_map(|model| model.warnings().to_vec());
+        for text in models.chain(change_notices).chain(self.notices.iter().cloned()).chain(found) {
+            warn(agent, text)?;
+        }
+        for text in self.skills.new_skills.iter().cloned().chain(problem) {
+            emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
+        }
+        // After the system message: the next session is the first to read it.
+        let typed =
+            first_message.filter(|text| !self.request.prompt_is_data && text != messages::RESUME_MESSAGE);
+        store_corrections(settings, agent, typed.as_deref().unwrap_or_default())
+    }
+
+    /// Emits the system message of a new session or of another agent; one that is reused keeps the cached prompt prefix valid.
+    /// Returns warnings on it and on the workspace.
+    fn emit_system_message(&self, agent: &Agent, state: &SessionState) -> Result<Vec<String>, EmitError> {
+        let (app, settings, about) = (self.app, &self.settings, &state.about);
+        let last_agent = match &about.last_run {
+            Some(Event::RunStart { agent, .. }) => Some(agent),
+            _ => None,
+        };
+        let mut warnings = Vec::new();
+        if about.has_system && last_agent == Some(&settings.agent.name) {
+            let outdated = outdated_instructions(settings, &agent.session.borrow());
+            warnings.extend(outdated.filter(|text| is_first_report(app, agent, text)));
+        } else {
+            let listed: &[Skill] = if self.skills.has_tool { &self.skills.skills } else { &[] };
+            let is_chat = self.request.chat.is_some();
+            warnings = emit_system_message(app, settings, agent, listed, is_chat)?;
+        }
+        let began_in = about.workspace.as_ref();
+        if let Some(before) = began_in.filter(|path| **path != settings.workspace.to_string_lossy()) {
+            let text = messages::workspace_renamed(before);
+            warnings.extend(Some(text).filter(|text| is_first_report(app, agent, text)));
+        }
+        Ok(warnings)
+    }
+
+    /// Returns the limits of the run in the form that is recorded for a replay.
+    fn recorded_limits(&self) -> RunLimits {
+        let began_us = u64::try_from(self.started_at.as_micros()).unwrap_or(u64::MAX);
+        let schema = self.schema.as_deref().map(|schema| schema.text().to_owned());
+        RunLimits { began_us, limits: self.limits.clone(), schema }
+    }
+
+    /// Removes the sessions without activity for `days`; failures do not change the run's result.
+    async fn remove_expired_sessions(&self, agent: &Agent, days: u32) {
+        let engine = &agent.engine;
+        // `agent sessions cleanup` reports the reasons of a failure.
+        let cleaned = remove_expired(&session_store(&self.settings), days, self.app.source.unix_time());
+        let Ok(cleaned) = cleaned else { return };
+        if let Err(reason) =
+            delete_references(&engine.launcher, engine.workspace.root(), &cleaned.checkpoints).await
+        {
+            // A broken journal is reported when the run ends.
+            let _reported_then = warn(agent, messages::checkpoints_stay(&reason));
+        }
+    }
 }
 
-/// Performs `run` with the messages that the user of a chat types meanwhile, and with the notices of MCP servers, which it ends.
-async fn with_messages_and_notices(
-    app: &App,
-    request: &RunRequest,
-    settings: &Settings,
-    (agent, servers): (&Agent, McpServers),
-    run: impl Future<Output = RunResult>,
-) -> RunResult {
-    let queue = request.chat.as_ref().map(|_| (&request.queue, settings.chat.queue));
-    let result = with_queue(app, queue, Box::pin(with_server_notices(agent, &servers, run))).await;
-    servers.finish_and_notify(app, settings).await;
-    result
+fn warn(agent: &Agent, text: String) -> Result<(), EmitError> {
+    agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }).map(drop)
+}
+
+/// Checks whether this process reports `text` for the first time for the session of `agent`.
+fn is_first_report(app: &App, agent: &Agent, text: &str) -> bool {
+    app.is_first_report(&format!("{} {text}", agent.session.borrow().id()))
 }
 
 /// Performs `run`, and emits a notice when an MCP server lists other tools than the accepted ones.
@@ -176,7 +492,7 @@ async fn with_server_notices(
     run: impl Future<Output = RunResult>,
 ) -> RunResult {
     // A journal that cannot be written ends the run by its own events.
-    let report = |text| drop(agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }));
+    let report = |text| drop(warn(agent, text));
     let notices = async {
         servers.report_changes(report).await;
         future::pending().await
@@ -188,111 +504,6 @@ async fn with_server_notices(
     }
 }
 
-/// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
-fn first_message(task: &Task, id: &str, session: &Session) -> CliResult<Option<String>> {
-    match task {
-        Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt.clone())),
-        Task::Resume { prompt: None, .. } if !session.has_task() => {
-            let message = format!(
-                "session {id} ended before it had a task: give it one with `agent resume {id} \"…\"`"
-            );
-            Err(CliError::new(FailureKind::Session, message))
-        }
-        Task::Resume { prompt: None, .. } => {
-            Ok(session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned()))
-        }
-    }
-}
-
-/// Returns the interaction options, with the approvals that the user has answered since the last run of the session.
-fn interaction(
-    request: &RunRequest,
-    settings: &Settings,
-    interrupt: &CancellationToken,
-    opened: &OpenedSession,
-) -> CliResult<InteractionOptions> {
-    let approvals = verify_approvals(settings, &opened.id, opened.session.borrow().approvals().clone())?;
-    let ask_until = (request.format == OutputFormat::Text).then(|| interrupt.clone());
-    let queue = request.queue.only_if(settings.chat.queue);
-    let no_approver = settings.approvals;
-    let client = request.client.clone();
-    Ok(InteractionOptions { ask_until, client, no_approver, approvals, dry_run: request.dry_run, queue })
-}
-
-/// The data of the first events of a run.
-struct StartupEvents<'a> {
-    request: &'a RunRequest,
-    id: String,
-    startup: RunStartup,
-    /// The messages of `--history`.
-    input_history: Vec<HistoryMessage>,
-    first_message: Option<String>,
-    images: Vec<Image>,
-    notices: Vec<String>,
-    /// Notices of the level `info`.
-    infos: Vec<String>,
-    /// The calls that were running when the previous run was killed.
-    interrupted_calls: InterruptedCalls,
-    /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
-    has_system: bool,
-    /// The workspace in which the session began.
-    began_in: Option<String>,
-    /// The skills in the system message.
-    listed_skills: Vec<Skill>,
-}
-
-/// Removes the sessions without activity for `days`; failures do not change the run's result.
-async fn remove_expired_sessions(app: &App, agent: &Agent, store: &SessionStore, days: u32) {
-    let engine = &agent.engine;
-    // `agent sessions cleanup` reports the reasons of a failure.
-    let Ok(cleaned) = remove_expired(store, days, app.source.unix_time()) else { return };
-    if let Err(reason) =
-        delete_references(&engine.launcher, engine.workspace.root(), &cleaned.checkpoints).await
-    {
-        let text = messages::checkpoints_stay(&reason);
-        // A broken journal is reported when the run ends.
-        let _ = agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text });
-    }
-}
-
-/// Runs the agent and returns its result, also when writing the journal fails.
-async fn run_agent(
-    app: &App,
-    settings: &Settings,
-    agent: &Agent,
-    start: StartupEvents<'_>,
-    preparation: impl Future<Output = Result<(), EmitError>>,
-) -> RunResult {
-    let started_at = app.source.unix_time();
-    let mut measured_before = None;
-    agent.engine.set_scan_outdated().await;
-    let verdict = match emit_startup_events(app, settings, agent, start) {
-        Ok(()) => {
-            measured_before = MeasuredBefore::of_run(settings, agent).await;
-            run::run(agent, preparation).await
-        }
-        Err(error) => Err(error),
-    };
-    if let Some(contents) = agent.engine.workspace.content_store() {
-        contents.prune();
-    }
-    if let Some(days) = settings.sessions.cleanup_after_days {
-        remove_expired_sessions(app, agent, &session_store(settings), days).await;
-    }
-    let mut result = match verdict {
-        Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
-        Err(error) => return agent.end_without_journal(&error),
-    };
-    if may_have_changed_files(agent, settings) {
-        result.executables = agent.engine.executables_changed_since(started_at);
-    }
-    if let Some(before) = measured_before {
-        result.health = before.compare(settings, agent).await;
-    }
-    let emitted = agent.emit_run_end(result).and_then(|result| agent.emitter.sync().map(|()| result));
-    emitted.unwrap_or_else(|error| agent.end_without_journal(&error))
-}
-
 /// Checks whether files may have changed: through a call of the session that is not read-only, or through a hook.
 fn may_have_changed_files(agent: &Agent, settings: &Settings) -> bool {
     let engine = &agent.engine;
@@ -301,130 +512,127 @@ fn may_have_changed_files(agent: &Agent, settings: &Settings) -> bool {
     !engine.options.dry_run && (called || !settings.hooks.is_empty())
 }
 
-/// Emits the events at the start of a run: session, run, task, system message and notices.
-fn emit_startup_events(
+/// Adds the tools that depend on the request and the skills: `use_skill`, those for the memory and for a Hub.
+fn with_own_tools(
+    app: &App,
+    request: &RunRequest,
+    settings: &Settings,
+    toolbox: Toolbox,
+    skills: &OfferedSkills,
+) -> Toolbox {
+    let use_skill = skills.has_tool.then(|| UseSkill { skills: skills.skills.clone() });
+    let toolbox = toolbox.with(use_skill.map(|tool| Box::new(tool) as Box<dyn Tool>));
+    let hub = request.hub.iter().flat_map(HubAccess::tools);
+    memory::tools(settings, &app.source)
+        .into_iter()
+        .chain(hub)
+        .fold(toolbox, |toolbox, tool| toolbox.with(Some(tool)))
+}
+
+/// Refuses the calls of tools of MCP servers for which an agent of a Hub has no grant.
+fn refuse_without_grants(request: &RunRequest, tools: &[McpTool], settings: &mut Settings) {
+    let Some(grants) = &request.grants else { return };
+    let needed = tools.iter().map(|tool| (tool.name().to_owned(), needed_grant(settings, tool)));
+    settings.policy.missing_grants = needed.filter(|(_, grant)| !grants.has(grant)).collect();
+}
+
+/// Returns the grant that a tool of an MCP server needs. The configuration names it as the server or as the model does.
+fn needed_grant(settings: &Settings, tool: &McpTool) -> String {
+    let (server, own_name) = tool.origin();
+    let named = settings.mcp.servers.get(server).map(|about| &about.grants);
+    let named = named.and_then(|grants| grants.get(own_name).or_else(|| grants.get(tool.name())));
+    let is_read = matches!(tool.access(), Access::Read | Access::McpWrite { is_read_only: true });
+    named.cloned().unwrap_or_else(|| format!("{server}:{}", if is_read { "read" } else { "write" }))
+}
+
+/// Returns what interrupts the run: the program that drives it, or a signal.
+fn interrupt(
+    app: &App,
+    request: &RunRequest,
+    launcher: &Launcher,
+    settings: &Settings,
+) -> CliResult<CancellationToken> {
+    match &request.client {
+        Some(client) => Ok(client.interrupt.clone()),
+        None => assemble::arm_interrupt(app, Some(launcher), settings.language),
+    }
+}
+
+/// Connects the models of the run and that of its reviewer, which `host` will run, and returns them with the spending caps.
+async fn connect_models(
     app: &App,
     settings: &Settings,
-    agent: &Agent,
-    start: StartupEvents<'_>,
-) -> Result<(), EmitError> {
-    let StartupEvents {
-        request,
-        id,
-        startup: RunStartup { start_event, model_messages, change_notices },
-        input_history,
-        first_message,
-        images,
-        mut notices,
-        infos,
-        has_system,
-        began_in,
-        listed_skills,
-        interrupted_calls,
-    } = start;
-    let emitter = &agent.emitter;
-    if matches!(start_event, Event::RunStart { resumed: false, .. }) {
-        emitter.emit(Event::SessionStart {
-            session_id: id,
-            workspace: settings.workspace.to_string_lossy().into_owned(),
-            program: format!("agent {}", env!("CARGO_PKG_VERSION")),
-            imported_from: None,
-            work_id: request.work_id.clone(),
-        })?;
-    }
-    emitter.emit(start_event)?;
-    if !agent.engine.options.dry_run {
-        for text in assemble::recover_transactions(&agent.engine.workspace) {
-            emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
-        }
-    }
-    interrupted_calls.emit_results(agent)?;
-    for text in model_messages {
-        emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
-    }
-    if !input_history.is_empty() {
-        emitter.emit(Event::History { messages: input_history })?;
-    }
-    // The task is saved before anything that takes time: a session without a task cannot be resumed.
-    let prompt =
-        first_message.clone().filter(|text| !request.prompt_is_data && text != messages::RESUME_MESSAGE);
-    let first_message = agent.session.borrow().with_schema(first_message);
-    if let Some(text) = first_message {
-        emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
-    }
-    if !has_system {
-        notices.extend(emit_system_message(app, settings, agent, &listed_skills, request.chat.is_some())?);
-    } else if let Some(text) = outdated_instructions(settings, &agent.session.borrow()) {
-        notices.extend(reported_once(app, agent, text));
-    }
-    if let Some(before) = began_in.filter(|path| *path != settings.workspace.to_string_lossy()) {
-        notices.extend(reported_once(app, agent, messages::workspace_renamed(&before)));
-    }
-    for text in
-        agent.models.iter().flat_map(|model| model.warnings().to_vec()).chain(change_notices).chain(notices)
-    {
-        emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
-    }
-    for text in infos {
-        emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
-    }
-    // After the system message: the next session is the first to read it.
-    store_corrections(settings, agent, prompt.as_deref().unwrap_or_default())
+    host: &Rc<OnceCell<SubagentHost>>,
+    resumed_session: Option<&LockedSession>,
+) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
+    let played = resumed_session.map_or_else(PlayedTurns::default, |it| it.about.played_turns.clone());
+    let played = &played;
+    let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
+    let models = ModelChain::connect(app, settings, &caps, &prices, played).await?;
+    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host, played).await?;
+    Ok((models, caps, review))
 }
 
-/// Returns `text` if this process has not reported it for this session.
-fn reported_once(app: &App, agent: &Agent, text: String) -> Option<String> {
-    app.is_first_report(&format!("{} {text}", agent.session.borrow().id())).then_some(text)
-}
-
-/// Checks whether the session has a system message of `agent`.
-fn has_system(about: &SessionInfo, agent: &str) -> bool {
-    let last = matches!(&about.last_run, Some(Event::RunStart { agent: last, .. }) if last == agent);
-    about.has_system && last
-}
-
-/// Runs the task within the budget that is left for all runs, exports its telemetry and returns how it ended.
-///
-/// # Errors
-/// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
-/// hook has reported, is one.
-pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
-    let Some(total) = &request.total_budget else {
-        return run_and_export(app, request).await?;
-    };
-    if total.is_used_up() {
-        return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
+/// Empties the answer cache if `--cache-clear` is set.
+fn clear_answer_cache(request: &RunRequest, settings: &Settings) -> CliResult<()> {
+    if !request.clear_cache {
+        return Ok(());
     }
-    let mut request = request.clone();
-    let BudgetCap { usd, tokens } = total.at_most();
-    request.bounds.budget = request.bounds.budget.into_iter().chain(usd).min();
-    request.bounds.tokens = request.bounds.tokens.into_iter().chain(tokens).min();
-    run_and_export(app, &request).await?
+    assemble::open_answer_cache(settings)?.clear().map_err(|error| {
+        CliError::new(FailureKind::Config, format!("--cache-clear: cannot remove a stored answer: {error}"))
+    })
 }
 
-/// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
-async fn run_and_export(app: &App, request: &RunRequest) -> CliResult<CliResult<FinishedRun>> {
-    let run = async {
-        let mut finished = Box::pin(run_session(app, request)).await?;
-        if let Some(telemetry) = finished.telemetry.take() {
-            telemetry.export(&app.terminal).await;
-        }
-        Ok(finished)
-    };
-    AssertUnwindSafe(run)
-        .catch_unwind()
-        .await
-        .map_err(|_| CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
+/// Loads the settings and the session to resume, whose agent and model become the defaults.
+fn load(app: &App, request: &RunRequest) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
+    let mut loaded = app.load(&request.flags())?;
+    let mut resumed_session = None;
+    if let Task::Resume { id, .. } = &request.task {
+        use_state_with(&mut loaded.settings, id.as_deref());
+        let session = LockedSession::open(&loaded.settings, id.as_deref())?;
+        let state = loaded.settings.state.clone();
+        loaded = app.load(&session.with_session_defaults(request.flags(), &loaded))?;
+        loaded.settings.state = state;
+        resumed_session = Some(session);
+    }
+    request.bounds.apply(&mut loaded.settings);
+    loaded.settings.guardrails.set_gates(&request.checks, request.dry_run);
+    if request.dry_run {
+        loaded.settings.evaluation.mode = EvaluationMode::Off;
+    }
+    // Both change nothing.
+    loaded.settings.auto_review.enabled &= !request.dry_run && !request.is_review();
+    Ok((loaded, resumed_session))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exit_code::ExitCode;
+/// Reads the messages of `--history` for a new session.
+fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
+    match task {
+        Task::New { history: Some(file), .. } => input_history::read(file),
+        Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
+    }
+}
 
-    #[test]
-    fn a_panic_is_an_internal_error_that_exits_1() {
-        let error = catch_panic::<()>(|| panic!("a bug")).unwrap_err();
-        assert_eq!(error.exit_code(), ExitCode::Failed);
+/// Reads the images of the first message.
+fn input_images(request: &RunRequest) -> CliResult<InputImages> {
+    if matches!(request.task, Task::Resume { prompt: None, .. }) && !request.images.is_empty() {
+        return Err(CliError::new(
+            FailureKind::Usage,
+            "--image needs a prompt, whose message contains the image",
+        ));
+    }
+    match &request.client {
+        Some(client) if request.images.is_empty() => Ok(client.images.clone()),
+        _ => InputImages::read(&request.images),
+    }
+}
+
+/// Returns the schema of the answer: of a review, of a client, or of `--output-schema`.
+fn answer_schema(request: &RunRequest) -> CliResult<Option<Rc<OutputSchema>>> {
+    match &request.schema {
+        Some(AnswerSchema::Review) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
+        Some(AnswerSchema::Text(text)) => output_schema::given(text).map(Some),
+        Some(AnswerSchema::File(file)) => output_schema::read_output_schema(file).map(Some),
+        None => Ok(None),
     }
 }

@@ -50,6 +50,7 @@ impl Default for ToolOptions {
 }
 
 /// Tools by name.
+#[derive(Default)]
 pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
     /// Names of the tools that requests do not list.

@@ -10,10 +10,11 @@ use crate::report::answer_shown::AnswerShown;
 use crate::run::app::App;
 use crate::run::error::{CliError, CliResult};
 use crate::run::exit_code::{ExitCode, exit_code};
+use crate::run::perform::{FinishedRun, catch_panic, export_telemetry, perform};
 use crate::run::preparation::Preparation;
 use crate::run::prompt::read_prompt;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::{FinishedRun, catch_panic, export_telemetry, run_session};
+use crate::run::run::RunOutcome;
 
 /// Runs `agent run` and returns the exit code.
 pub fn run(app: &App, args: RunArgs) -> u8 {
@@ -71,9 +72,10 @@ pub fn run_or_review(
 ) -> u8 {
     let format = request.as_ref().map_or(options.format(), |request| request.format);
     let report = RequestedReport::from_options(app, options);
-    let done = request.and_then(|request| catch_panic(|| app.block_on(run_session(app, &request))));
+    let done = request.and_then(|request| catch_panic(|| app.block_on(perform(app, &request))));
     let (result, shown, settings, telemetry, code) = match done {
-        Ok(FinishedRun { result, shown, settings, telemetry, .. }) => {
+        Ok(FinishedRun { outcome, shown, telemetry }) => {
+            let RunOutcome { result, settings, .. } = outcome;
             let code = exit_code(&result, options.exit_code_on_partial);
             let code = review.map_or(code, |review| review.exit_code(app, &settings, &result, code));
             (result, shown, Some(settings), telemetry, code)

@@ -57,6 +57,7 @@ pub struct SubagentRequest<'a> {
 }
 
 /// A model that only a subagent uses.
+#[derive(Clone)]
 pub struct SubagentModel {
     /// The client.
     pub client: Rc<dyn LlmClient>,

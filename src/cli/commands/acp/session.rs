@@ -16,8 +16,8 @@ use crate::llm::effort::Effort;
 use crate::messages;
 use crate::run::app::App;
 use crate::run::client::{RunBounds, RunClient};
+use crate::run::perform::run_for_client;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::run_for_client;
 use crate::run::session::session_store;
 use crate::run::user_commands::UserCommands;
 use agent_client_protocol_schema::v1::{
@@ -286,7 +286,7 @@ impl Session {
             never = answers => match never {},
         };
         let result = match done {
-            Ok(finished) => finished.result,
+            Ok(finished) => finished.outcome.result,
             Err(_) if interrupt.is_cancelled() => return Ok(StopReason::Cancelled),
             Err(error) => return Err(error_for(&self.app, &error)),
         };

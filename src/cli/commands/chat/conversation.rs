@@ -10,9 +10,10 @@ use crate::messages;
 use crate::report::{self, OutputFormat};
 use crate::run::app::App;
 use crate::run::error::CliResult;
+use crate::run::perform::{FinishedRun, catch_panic, perform};
 use crate::run::preparation::Preparation;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::{FinishedRun, catch_panic, run_session};
+use crate::run::run::RunOutcome;
 use crate::run::session::{LockedSession, use_state_with};
 use crate::run::user_commands::UserCommands;
 use crate::runtime::interrupt::Interrupt;
@@ -196,7 +197,7 @@ impl<'a> Conversation<'a> {
         };
         request.task = task.with_preparation(preparation);
         let (app, runtime) = (self.app, self.runtime);
-        match catch_panic(|| runtime.block_on(Box::pin(run_session(app, &request)))) {
+        match catch_panic(|| runtime.block_on(Box::pin(perform(app, &request)))) {
             Ok(finished) => self.finish(finished),
             Err(error) => {
                 self.app.report_error(&error);
@@ -230,7 +231,8 @@ impl<'a> Conversation<'a> {
 
     /// Prints the rest of a run's output, and updates the conversation.
     fn finish(&mut self, finished: FinishedRun) -> Next {
-        let FinishedRun { result, shown, settings, spent, first_step, telemetry, .. } = finished;
+        let FinishedRun { outcome, shown, telemetry } = finished;
+        let RunOutcome { result, settings, spent, first_step, .. } = outcome;
         self.ran.clear();
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.

@@ -19,8 +19,8 @@ use crate::run::client::{RunBounds, RunClient};
 use crate::run::error::{CliError, CliResult};
 use crate::run::exit_code::exit_code;
 use crate::run::input_images::InputImages;
+use crate::run::perform::run_for_client;
 use crate::run::request::{AnswerSchema, RunRequest};
-use crate::run::run::run_for_client;
 use crate::run::session::use_state_with;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -191,8 +191,8 @@ impl Conversation {
             never = self.servers.pass_on(&self.outbox, hosted_messages) => match never {},
             never = answers => match never {},
         };
-        self.spent.set(self.spent.get() + finished.spent);
-        Ok(finished.result)
+        self.spent.set(self.spent.get() + finished.outcome.spent);
+        Ok(finished.outcome.result)
     }
 
     /// Returns what receives the events of a run.

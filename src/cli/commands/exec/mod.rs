@@ -15,9 +15,10 @@ use crate::run::client::RunClient;
 use crate::run::error::{CliError, CliResult};
 use crate::run::exit_code::exit_code;
 use crate::run::input_images::InputImages;
+use crate::run::perform::FinishedRun;
+use crate::run::perform::{catch_panic, export_telemetry, perform};
 use crate::run::prompt::read_prompt;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::{catch_panic, export_telemetry, run_session};
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::{Style, when_reader_is_gone};
 use args::ExecArgs;
@@ -96,16 +97,17 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     hooks: None,
                     servers: Vec::new(),
                 });
-                Box::pin(run_session(app, &request)).await
+                Box::pin(perform(app, &request)).await
             })
         })
     });
     match done {
         Ok(finished) => {
-            stream.finish(&finished.result, finished.settings.language);
+            let FinishedRun { outcome, telemetry, .. } = finished;
+            stream.finish(&outcome.result, outcome.settings.language);
             drop(end);
-            export_telemetry(app, finished.telemetry);
-            exit_code(&finished.result, None)
+            export_telemetry(app, telemetry);
+            exit_code(&outcome.result, None)
         }
         Err(error) => {
             app.report_error(&error);

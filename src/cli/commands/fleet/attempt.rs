@@ -30,8 +30,8 @@ use crate::process::launch::Launcher;
 use crate::run::deciding_engine::command_refusal;
 use crate::run::directories;
 use crate::run::error::{CliError, CliResult};
+use crate::run::perform::run_for_client;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::run_for_client;
 use crate::run::session::session_store;
 use std::path::Path;
 use std::time::Duration;
@@ -250,7 +250,7 @@ impl<'a> Attempt<'a> {
                 (request.session_id, request.task) = (Some(session_id), task);
                 request.total_budget.iter().for_each(|total| total.add_used(spent));
                 self.run.begin();
-                Box::pin(run_for_client(&app, &request)).await?.result
+                Box::pin(run_for_client(&app, &request)).await?.outcome.result
             }
         };
         Box::pin(self.record((place, base), settings, result)).await

@@ -16,9 +16,9 @@ use crate::core::stop_reason::Status;
 use crate::engine::approver::NoApprover;
 use crate::engine::rules::PolicyRule;
 use crate::run::error::{CliError, CliResult};
+use crate::run::perform::run_for_client;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::FinishedRun;
-use crate::run::run::run_for_client;
+use crate::run::run::RunOutcome;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
 use serde_json::Value;
 use std::path::Path;
@@ -118,7 +118,7 @@ impl ActivationRun<'_> {
             }
         };
         let (finished, ()) = tokio::join!(run, serve);
-        let FinishedRun { result, has_summary, .. } = finished?;
+        let RunOutcome { result, has_summary, .. } = finished?.outcome;
         self.claim.run.end(result.clone());
         store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
         Ok((result, has_summary))

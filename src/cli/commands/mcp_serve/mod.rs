@@ -20,8 +20,8 @@ use crate::run::client::{RunBounds, RunClient};
 use crate::run::directories;
 use crate::run::error::{CliError, CliResult};
 use crate::run::input_images::InputImages;
+use crate::run::perform::run_for_client;
 use crate::run::request::{RunRequest, Task};
-use crate::run::run::run_for_client;
 use crate::run::session::session_store;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::{Style, sanitize};
@@ -171,7 +171,7 @@ async fn reply(app: &App, request: &RunRequest, client: RunClient, call: ReplyCa
 
 async fn perform_task(app: &App, request: &RunRequest) -> Outcome {
     match run_for_client(app, request).await {
-        Ok(finished) => Outcome::of(&finished.result),
+        Ok(finished) => Outcome::of(&finished.outcome.result),
         Err(error) => failed(app, &error),
     }
 }

@@ -10,8 +10,8 @@ use crate::report::json_stream::SlowReader;
 use crate::run::app::App;
 use crate::run::client::{ClientQuestion, RunClient};
 use crate::run::input_images::InputImages;
+use crate::run::perform::run_for_client;
 use crate::run::request::RunRequest;
-use crate::run::run::run_for_client;
 use crate::terminal::sanitize;
 use agent_client_protocol_schema::v1::Error;
 use std::cell::RefCell;
@@ -56,7 +56,7 @@ impl WorkingRun {
             done = run_for_client(app, &request) => done,
             never = approvals => match never {},
         };
-        done.map_or_else(|error| app.not_started(&error), |finished| finished.result)
+        done.map_or_else(|error| app.not_started(&error), |finished| finished.outcome.result)
     }
 
     /// Sends the result of the run.

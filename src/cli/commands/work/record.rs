@@ -18,8 +18,9 @@ use crate::messages;
 use crate::report::answer_shown::AnswerShown;
 use crate::run::app::App;
 use crate::run::error::{CliError, CliResult};
+use crate::run::perform::FinishedRun;
+use crate::run::perform::run_for_client;
 use crate::run::request::RunRequest;
-use crate::run::run::run_for_client;
 use crate::run::session::session_store;
 use crate::runtime::emitter::Emitter;
 use std::cell::RefCell;
@@ -324,9 +325,9 @@ impl WorkRecord {
         let (session_id, work_id) = (Some(session_id), Some(self.id.clone()));
         let request = RunRequest { session_id, work_id, ..request.with_task(task) };
         request.total_budget.iter().for_each(|total| total.add_used(before));
-        let finished = run_for_client(app, &request).await?;
-        let result = self.end(name, before.usd + finished.spent, finished.result)?;
-        Ok(EndedRun { result, shown: finished.shown })
+        let FinishedRun { outcome, shown, .. } = run_for_client(app, &request).await?;
+        let result = self.end(name, before.usd + outcome.spent, outcome.result)?;
+        Ok(EndedRun { result, shown })
     }
 
     fn end(&self, name: &str, spent: Usd, result: RunResult) -> CliResult<RunResult> {

@@ -1,23 +1,27 @@
-//! Creates the event sinks of a run, among them that of telemetry, from settings and environment.
+//! Performs a request with the listeners that it asks for: the log on standard error, the events on standard output, the log file, telemetry, the client.
 
 use crate::app::App;
 use crate::client::ClientSink;
 use crate::error::{CliError, CliResult};
 use crate::request::RunRequest;
-use crate::run_setup::RunSetup;
+use crate::run::{Run, RunOutcome};
 use agent_config::environment::Environment;
 use agent_config::telemetry::ExporterKind;
 use agent_config::verbosity::Verbosity;
+use agent_core::budget_share::BudgetCap;
 use agent_core::event_sink::EventSink;
 use agent_core::failure::FailureKind;
 use agent_core::secret::Secret;
 use agent_messages as messages;
 use agent_redactor::environment_secrets::HEADER_VARIABLES;
+use agent_report::answer_shown::AnswerShown;
 use agent_report::telemetry::{
     Destination, OtlpEndpoint, Resource, Telemetry, TelemetryOptions, TraceContext,
 };
 use agent_report::{self as report, EventSinks, ReportOptions};
 use agent_text::header_list::headers;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,17 +35,42 @@ const TRACES_PATH: &str = "/v1/traces";
 /// Variables with the address of a collector: for traces, which is complete, and for everything.
 const ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// Creates the sinks for standard output, standard error, the log file and `telemetry`.
+/// A run that has ended, with what follows the result of a run at the terminal.
+pub struct FinishedRun {
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// Whether the answer was already shown.
+    pub shown: AnswerShown,
+    /// Its spans, to be exported after the result is written.
+    pub telemetry: Option<Telemetry>,
+}
+
+/// Performs `request` with the listeners that it asks for.
 ///
 /// # Errors
-/// Fails when the log file cannot be opened.
-pub fn build(
+/// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
+pub async fn perform(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+    let mut run = Box::pin(Run::prepare(app, request)).await?;
+    let telemetry = telemetry(app, &mut run);
+    let EventSinks { sinks, answer_shown: shown, stream_end } =
+        listeners(app, request, &run, telemetry.clone())?;
+    for sink in sinks {
+        run.add_sink(sink);
+    }
+    let outcome = Box::pin(run.perform()).await;
+    // What is queued for standard output comes before the result.
+    drop(stream_end);
+    Ok(FinishedRun { outcome: outcome?, shown, telemetry })
+}
+
+/// Creates the listeners at the terminal, the log file, `telemetry` and the client.
+fn listeners(
     app: &App,
     request: &RunRequest,
-    setup: &RunSetup,
+    run: &Run<'_>,
     telemetry: Option<Telemetry>,
 ) -> CliResult<EventSinks> {
-    let settings = &setup.settings;
+    let settings = run.settings();
     let report = ReportOptions {
         format: request.format,
         language: settings.language,
@@ -52,7 +81,7 @@ pub fn build(
         dry_run: request.dry_run,
         show_costs: request.show_costs,
         chat: request.chat.clone(),
-        session_id: setup.resumed_session.as_ref().map(|session| session.id.clone()),
+        session_id: run.resumed_id().map(str::to_owned),
         telemetry,
     };
     let mut built = report::build_sinks(&app.terminal, report)
@@ -63,9 +92,8 @@ pub fn build(
 }
 
 /// Creates the telemetry of a run if it is enabled, and adds notices on variables that are ignored.
-pub fn telemetry(app: &App, setup: &mut RunSetup) -> Option<Telemetry> {
-    let settings = &setup.settings;
-    let section = &settings.telemetry;
+fn telemetry(app: &App, run: &mut Run<'_>) -> Option<Telemetry> {
+    let section = run.settings().telemetry.clone();
     if !section.enabled {
         return None;
     }
@@ -73,10 +101,10 @@ pub fn telemetry(app: &App, setup: &mut RunSetup) -> Option<Telemetry> {
     let destination = match section.exporter {
         ExporterKind::Otlp => Destination::Otlp(OtlpEndpoint {
             url: endpoint(section.endpoint.as_deref(), environment),
-            headers: endpoint_headers(environment, &mut setup.notices),
+            headers: endpoint_headers(environment, run),
         }),
         ExporterKind::JsonFile => {
-            let default = || settings.directories.state.join(SPANS_FILE);
+            let default = || run.settings().directories.state.join(SPANS_FILE);
             Destination::JsonFile(section.file.as_ref().map_or_else(default, PathBuf::from))
         }
         ExporterKind::Console => Destination::Console,
@@ -84,16 +112,16 @@ pub fn telemetry(app: &App, setup: &mut RunSetup) -> Option<Telemetry> {
     let parent = environment.get("TRACEPARENT");
     let context = parent.and_then(TraceContext::parse);
     if parent.is_some() && context.is_none() {
-        setup.notices.push(messages::TRACEPARENT_INVALID.to_owned());
+        run.warn(messages::TRACEPARENT_INVALID);
     }
     let name = environment.get("OTEL_SERVICE_NAME").unwrap_or("agent");
     Some(Telemetry::new(TelemetryOptions {
         destination,
-        resource: Resource { service_name: setup.redactor.text(name).into_owned() },
+        resource: Resource { service_name: run.redactor().text(name).into_owned() },
         context: context.unwrap_or_else(|| TraceContext::new(app.source.random(), app.source.random())),
-        session_id: setup.resumed_session.as_ref().map(|session| session.id.clone()),
+        session_id: run.resumed_id().map(str::to_owned),
         content: section.content,
-        redactor: Arc::clone(&setup.redactor),
+        redactor: Arc::clone(run.redactor()),
         clock: Rc::clone(&app.source),
     }))
 }
@@ -109,18 +137,75 @@ fn endpoint(setting: Option<&str>, environment: &Environment) -> String {
 }
 
 /// Returns the headers of the first variable that is set.
-fn endpoint_headers(environment: &Environment, notices: &mut Vec<String>) -> Vec<(String, Secret)> {
+fn endpoint_headers(environment: &Environment, run: &mut Run<'_>) -> Vec<(String, Secret)> {
     let set = HEADER_VARIABLES.into_iter().find_map(|name| Some((name, environment.get(name)?)));
     let Some((variable, list)) = set else { return Vec::new() };
     if headers(list).any(|header| header.is_none()) {
-        notices.push(messages::telemetry_header_invalid(variable));
+        run.warn(messages::telemetry_header_invalid(variable));
     }
     headers(list).flatten().map(|(name, value)| (name, Secret::new(value))).collect()
+}
+
+/// Turns a panic, which the panic hook has reported, into an error, so that it gets an exit code and a result document.
+///
+/// # Errors
+/// Fails with the error of `work`, and after a panic.
+pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
+        Err(CliError::new(FailureKind::Internal, message))
+    })
+}
+
+/// Exports the spans of a run whose result is written.
+pub fn export_telemetry(app: &App, telemetry: Option<Telemetry>) {
+    let Some(telemetry) = telemetry else { return };
+    let export = async {
+        telemetry.export(&app.terminal).await;
+        Ok(())
+    };
+    // A panic in it has been reported and does not change the result of the run.
+    let _reported = catch_panic(|| app.block_on(export));
+}
+
+/// Runs the task within the budget that is left for all runs, exports its telemetry and returns how it ended.
+///
+/// # Errors
+/// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
+/// hook has reported, is one.
+pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+    let Some(total) = &request.total_budget else {
+        return run_and_export(app, request).await?;
+    };
+    if total.is_used_up() {
+        return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
+    }
+    let mut request = request.clone();
+    let BudgetCap { usd, tokens } = total.at_most();
+    request.bounds.budget = request.bounds.budget.into_iter().chain(usd).min();
+    request.bounds.tokens = request.bounds.tokens.into_iter().chain(tokens).min();
+    run_and_export(app, &request).await?
+}
+
+/// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
+async fn run_and_export(app: &App, request: &RunRequest) -> CliResult<CliResult<FinishedRun>> {
+    let run = async {
+        let mut finished = Box::pin(perform(app, request)).await?;
+        if let Some(telemetry) = finished.telemetry.take() {
+            telemetry.export(&app.terminal).await;
+        }
+        Ok(finished)
+    };
+    AssertUnwindSafe(run)
+        .catch_unwind()
+        .await
+        .map_err(|_| CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit_code::ExitCode;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -137,5 +222,11 @@ mod tests {
         assert_eq!(of(None, &[(everything, "https://c"), (traces, "https://t/x")]), "https://t/x");
         assert_eq!(of(Some("http://s:1"), &[(traces, "https://t/x")]), "http://s:1/v1/traces");
         assert_eq!(of(Some("http://s:1/v1/traces"), &[]), "http://s:1/v1/traces");
+    }
+
+    #[test]
+    fn a_panic_is_an_internal_error_that_exits_1() {
+        let error = catch_panic::<()>(|| panic!("a bug")).unwrap_err();
+        assert_eq!(error.exit_code(), ExitCode::Failed);
     }
 }
