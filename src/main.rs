@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    agent::process::launch::launcher_main(std::env::args_os()).unwrap_or_else(agent::cli::main)
+    agent_process::launch::launcher_main(std::env::args_os()).unwrap_or_else(agent_cli::main)
 }

@@ -6,7 +6,7 @@ use crate::support::dying::{Fault, Kind, REFUSES, Watched, everywhere, watched};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::tree::{Tree, tree};
-use agent::workspace::replace::TEMPORARY_PREFIX;
+use agent_workspace::replace::TEMPORARY_PREFIX;
 use nix::errno::Errno;
 use serde_json::{Value, json};
 

@@ -4,11 +4,11 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::wire_server::{WireServer, head};
-use agent::llm::framing::Framing;
-use agent::llm::quirks::Quirks;
-use agent::llm::scripted::render::{body, events};
-use agent::llm::scripted::{Script, Turn};
-use agent::llm::wire_format::WireFormat;
+use agent_llm::framing::Framing;
+use agent_llm::quirks::Quirks;
+use agent_llm::scripted::render::{body, events};
+use agent_llm::scripted::{Script, Turn};
+use agent_llm::wire_format::WireFormat;
 use std::io::Write;
 
 pub const FORMATS: [(WireFormat, &str); 5] = [

@@ -6,7 +6,7 @@ use crate::support::mcp_client::McpClient;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, head};
-use agent::llm::wire_format::WireFormat;
+use agent_llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
 /// A protocol.

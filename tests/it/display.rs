@@ -33,7 +33,7 @@ fn seen(text: &str) -> String {
                 rest = after;
             }
             '\r' => assert!(!rest.starts_with("EVIL"), "a carriage return: {rest:.20}"),
-            c if agent::terminal::needs_escape(c) => panic!("{c:?} before {rest:.20}"),
+            c if agent_terminal::needs_escape(c) => panic!("{c:?} before {rest:.20}"),
             c => plain.push(c),
         }
     }

@@ -4,7 +4,7 @@
 use crate::support::calls::{call, script, told, told_with};
 use crate::support::run::Lab;
 use crate::support::server::Server;
-use agent::workspace::file::hash;
+use agent_workspace::file::hash;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
 
-use agent::core::failure::FailureKind;
-use agent::llm::wire_format::WireFormat;
+use agent_core::failure::FailureKind;
+use agent_llm::wire_format::WireFormat;
 use checks::{TARGETS, answer, receive};
 use serde_json::json;
 use std::path::Path;

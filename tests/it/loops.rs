@@ -1,14 +1,14 @@
 //! Plays the collected traces to a session: every loop must be detected and ended, no legitimate work disturbed.
 
-use agent::agent::session::{Moment, NextAction, Session};
-use agent::config::schema::Document;
-use agent::core::decision::Denial;
-use agent::core::event::{Event, FinishReason, MessageOrigin, Purpose};
-use agent::core::file_change::{Change, ChangeAction, ChangedBy};
-use agent::core::guardrail::CallCounts;
-use agent::core::limits::{BreakerLimits, Limits, OnRepeat};
-use agent::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use agent::core::stop_reason::StopReason;
+use agent_config::schema::Document;
+use agent_core::decision::Denial;
+use agent_core::event::{Event, FinishReason, MessageOrigin, Purpose};
+use agent_core::file_change::{Change, ChangeAction, ChangedBy};
+use agent_core::guardrail::CallCounts;
+use agent_core::limits::{BreakerLimits, Limits, OnRepeat};
+use agent_core::message::{Message, Part, Role, ToolCall, ToolResult};
+use agent_core::stop_reason::StopReason;
+use agent_session::session::{Moment, NextAction, Session};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

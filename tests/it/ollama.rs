@@ -2,8 +2,8 @@
 
 use crate::support::run::{Finished, Lab};
 use crate::support::server::{Server, WINDOW};
-use agent::llm::discovery::query_window;
-use agent::llm::window_request::WindowEndpoint;
+use agent_llm::discovery::query_window;
+use agent_llm::window_request::WindowEndpoint;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;

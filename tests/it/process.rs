@@ -2,15 +2,15 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
 
 use crate::support::run::{PROGRAM, program};
-use agent::core::secret::Secret;
-use agent::process::barrier::Barrier;
-use agent::process::capture::{HEAD_BYTES, StoredOutput, TAIL_BYTES};
-use agent::process::environment;
-use agent::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, Tier};
-use agent::process::limits::{CommandLimits, ExceededLimit};
-use agent::process::recent_output::RecentOutput;
-use agent::process::sandbox::confinement::Confinement;
-use agent::process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
+use agent_core::secret::Secret;
+use agent_process::barrier::Barrier;
+use agent_process::capture::{HEAD_BYTES, StoredOutput, TAIL_BYTES};
+use agent_process::environment;
+use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, Tier};
+use agent_process::limits::{CommandLimits, ExceededLimit};
+use agent_process::recent_output::RecentOutput;
+use agent_process::sandbox::confinement::Confinement;
+use agent_process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

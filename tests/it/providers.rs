@@ -2,13 +2,13 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server, WINDOW};
-use agent::llm::connect::connect;
-use agent::llm::endpoint_overrides::KeyHeader;
-use agent::llm::model_options::ModelOptions;
-use agent::llm::provider_table::{self, Provider};
-use agent::llm::quirks::{CallIdFormat, MaxTokensField, ReasoningReplayField};
-use agent::llm::wire_format::WireFormat;
-use agent::runtime::clock::Clock;
+use agent_llm::connect::connect;
+use agent_llm::endpoint_overrides::KeyHeader;
+use agent_llm::model_options::ModelOptions;
+use agent_llm::provider_table::{self, Provider};
+use agent_llm::quirks::{CallIdFormat, MaxTokensField, ReasoningReplayField};
+use agent_llm::wire_format::WireFormat;
+use agent_runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::rc::Rc;

@@ -4,11 +4,11 @@
 use crate::cuts::{FORMATS, turn};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::wire_server::{WireServer, head, hold, pace};
-use agent::llm::framing::Framing;
-use agent::llm::quirks::Quirks;
-use agent::llm::scripted::Turn;
-use agent::llm::scripted::render::{body, events};
-use agent::llm::wire_format::WireFormat;
+use agent_llm::framing::Framing;
+use agent_llm::quirks::Quirks;
+use agent_llm::scripted::Turn;
+use agent_llm::scripted::render::{body, events};
+use agent_llm::wire_format::WireFormat;
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 use std::io::{Result, Write};

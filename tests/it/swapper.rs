@@ -6,13 +6,13 @@
 
 use crate::support::kernel;
 use crate::support::random::Random;
-use agent::workspace::Workspace;
-use agent::workspace::error::FileError;
-use agent::workspace::file::{HashedContent, hash};
-use agent::workspace::path::RelPath;
-use agent::workspace::replace::{AppliedChange, Expected, TEMPORARY_PREFIX};
-use agent::workspace::search::Query;
-use agent::workspace::walk::FindQuery;
+use agent_workspace::Workspace;
+use agent_workspace::error::FileError;
+use agent_workspace::file::{HashedContent, hash};
+use agent_workspace::path::RelPath;
+use agent_workspace::replace::{AppliedChange, Expected, TEMPORARY_PREFIX};
+use agent_workspace::search::Query;
+use agent_workspace::walk::FindQuery;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, symlinkat, unlinkat};
 use std::collections::{BTreeMap, BTreeSet};

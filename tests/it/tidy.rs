@@ -1,10 +1,10 @@
 //! Rules of the code base: sizes, docs, tables that must equal the code.
 
 use crate::support::run::Lab;
-use agent::core::language::Language;
-use agent::core::stop_reason::StopReason;
-use agent::llm::provider_table::{self, Provider};
-use agent::messages;
+use agent_core::language::Language;
+use agent_core::stop_reason::StopReason;
+use agent_llm::provider_table::{self, Provider};
+use agent_messages as messages;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -109,7 +109,7 @@ fn check_generated(file: &str, name: &str, expected: &str) {
 
 #[test]
 fn the_manuals_errors_are_the_errors() {
-    check_generated("config/help/errors.md", "errors", &agent::llm::error_action::error_table());
+    check_generated("config/help/errors.md", "errors", &agent_llm::error_action::error_table());
 }
 
 /// The table of providers as people read it: what is not confirmed by a source has a question mark.
@@ -217,7 +217,7 @@ fn the_readme_has_at_most_250_lines() {
 
 #[test]
 fn the_readmes_exit_codes_are_the_codes() {
-    check_generated("README.md", "exit codes", &agent::run::exit_code::table());
+    check_generated("README.md", "exit codes", &agent_run::exit_code::table());
 }
 
 /// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function), `fn lc_…` -> (`L-C`, function).

@@ -3,16 +3,16 @@
 //! differs, and what must come of it.
 //! Lines and whole bodies have no comments, so there these stand before what was sent and are not part of it.
 
-use agent::core::message::{Message, Part};
-use agent::core::usage::Usage;
-use agent::llm::codec::Codec;
-use agent::llm::framing::{FrameDecoder, Framing};
-use agent::llm::quirks::Quirks;
-use agent::llm::response_builder::{FinishContext, ResponseBuilder};
-use agent::llm::response_reader::ResponseReader;
-use agent::llm::tagged_call::TaggedCallParser;
-use agent::llm::wire_format::WireFormat;
-use agent::llm::{LlmError, Progress, Response, ToolDefinition};
+use agent_core::message::{Message, Part};
+use agent_core::usage::Usage;
+use agent_llm::codec::Codec;
+use agent_llm::framing::{FrameDecoder, Framing};
+use agent_llm::quirks::Quirks;
+use agent_llm::response_builder::{FinishContext, ResponseBuilder};
+use agent_llm::response_reader::ResponseReader;
+use agent_llm::tagged_call::TaggedCallParser;
+use agent_llm::wire_format::WireFormat;
+use agent_llm::{LlmError, Progress, Response, ToolDefinition};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::stream_faults::{Answer, FAULTS};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::wire_server::WireServer;
-use agent::llm::wire_format::WireFormat;
+use agent_llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};

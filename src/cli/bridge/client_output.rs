@@ -1,6 +1,6 @@
 //! Standard output to a program that drives runs: lines of JSON, written while the runs go on.
 
-use crate::report::json;
+use agent_report::json;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

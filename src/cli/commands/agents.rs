@@ -1,9 +1,9 @@
 //! `agent agents`: lists the agents.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::output::print;
+use crate::commands::common_args::CommonArgs;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::output::print;
 use std::fmt::Write;
 
 /// Prints the agents; `*` marks a built-in one that the configuration changes.

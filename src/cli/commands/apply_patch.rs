@@ -1,12 +1,12 @@
 //! `agent apply-patch`: applies a patch like the tool of that name, with all rules and hooks.
 
-use crate::cli::args::PatchArgs;
-use crate::cli::commands::tools::call;
-use crate::core::failure::FailureKind;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::tools::TypedTool;
-use crate::tools::apply_patch::ApplyPatch;
+use crate::args::PatchArgs;
+use crate::commands::tools::call;
+use agent_core::failure::FailureKind;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_tools::TypedTool;
+use agent_tools::apply_patch::ApplyPatch;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,19 +1,19 @@
 //! `agent approvals`: lists the pending approvals.
 
-use crate::cli::args::ApprovalsCommand;
-use crate::cli::commands::common_args::CommonArgs;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::journal::approvals::Approvals;
-use crate::journal::session_store::SessionError;
-use crate::journal::summary::has_completed;
-use crate::messages;
-use crate::report::pending_approvals::{self, PendingApprovalDetails};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session::{session_store, verify_approvals};
-use crate::terminal::{one_line, sanitize};
+use crate::args::ApprovalsCommand;
+use crate::commands::common_args::CommonArgs;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_journal::approvals::Approvals;
+use agent_journal::session_store::SessionError;
+use agent_journal::summary::has_completed;
+use agent_messages as messages;
+use agent_report::pending_approvals::{self, PendingApprovalDetails};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session::{session_store, verify_approvals};
+use agent_terminal::{one_line, sanitize};
 use std::io;
 use std::time::Duration;
 

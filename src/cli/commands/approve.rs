@@ -1,18 +1,18 @@
 //! `agent approve` and `agent deny`: write the user's answer to a pending call into the journal of its session.
 
-use crate::cli::commands::approvals::pending_calls;
-use crate::cli::commands::common_args::CommonArgs;
-use crate::core::approval::ApprovalAnswer;
-use crate::core::event::Event;
-use crate::core::failure::FailureKind;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::memory::CorrectionStore;
-use crate::run::output::print;
-use crate::run::session::answer_seal;
-use crate::run::session_history::{SessionHistory, journal_write_error};
-use crate::terminal::{Style, one_line};
+use crate::commands::approvals::pending_calls;
+use crate::commands::common_args::CommonArgs;
+use agent_core::approval::ApprovalAnswer;
+use agent_core::event::Event;
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::memory::CorrectionStore;
+use agent_run::output::print;
+use agent_run::session::answer_seal;
+use agent_run::session_history::{SessionHistory, journal_write_error};
+use agent_terminal::{Style, one_line};
 
 /// Maximum length in characters of a reason for the model.
 const REASON_CHARS: usize = 1000;

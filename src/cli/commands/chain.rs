@@ -1,18 +1,18 @@
 //! `agent chain`: agents work on a task one after another; the answer of each one is data for the next.
 
-use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::cli::commands::work::running::{
+use crate::commands::work::outcome::WorkOutcome;
+use crate::commands::work::running::{
     NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
 };
-use crate::config::flags::Flags;
-use crate::core::work::WorkStopReason;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::directories;
-use crate::run::error::CliResult;
-use crate::run::preparation::PromptData;
-use crate::run::request::{RunRequest, Task};
-use crate::text::excerpt;
+use agent_config::flags::Flags;
+use agent_core::work::WorkStopReason;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::directories;
+use agent_run::error::CliResult;
+use agent_run::preparation::PromptData;
+use agent_run::request::{RunRequest, Task};
+use agent_text::excerpt;
 use clap::Args;
 
 /// Name of the command in records.

@@ -1,7 +1,7 @@
 //! What a client of another agent names: the model, and directories that commands may change.
 
-use crate::llm::provider_table::Provider;
-use crate::messages;
+use agent_llm::provider_table::Provider;
+use agent_messages as messages;
 use std::path::PathBuf;
 
 /// Returns `name` with its provider: one without a provider belongs to `default`.

@@ -1,13 +1,13 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
-use crate::agent::total_budget::TotalBudget;
-use crate::cli::commands::run_args::{RunOptions, parse_usd};
-use crate::core::budget_share::BudgetCap;
-use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::report::OutputFormat;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::RunRequest;
+use crate::commands::run_args::{RunOptions, parse_usd};
+use agent_core::budget_share::BudgetCap;
+use agent_core::failure::FailureKind;
+use agent_core::price::Usd;
+use agent_report::OutputFormat;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::RunRequest;
+use agent_session::total_budget::TotalBudget;
 use clap::Args;
 use std::rc::Rc;
 

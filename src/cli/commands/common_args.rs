@@ -1,6 +1,6 @@
 //! Command-line arguments for the configuration file and the workspace, common to most commands.
 
-use crate::config::flags::Flags;
+use agent_config::flags::Flags;
 use clap::Args;
 use std::path::PathBuf;
 

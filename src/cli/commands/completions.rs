@@ -1,9 +1,9 @@
 //! `agent completions`: prints a completion script generated from the definition of the command line.
 
-use crate::cli::args::Cli;
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::terminal::Terminal;
+use crate::args::Cli;
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_terminal::Terminal;
 use clap::CommandFactory;
 use clap_complete::Shell;
 

@@ -1,12 +1,12 @@
 //! `agent config`: prints the settings in force and their origins.
 
-use crate::cli::args::ConfigCommand;
-use crate::cli::commands::common_args::CommonArgs;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::notices::unmatched_hooks;
-use crate::run::output::print;
-use crate::terminal::one_line;
+use crate::args::ConfigCommand;
+use crate::commands::common_args::CommonArgs;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::notices::unmatched_hooks;
+use agent_run::output::print;
+use agent_terminal::one_line;
 use std::fmt::Write;
 
 /// Maximum length of a displayed value in characters; the instructions of agents are longer.
@@ -48,7 +48,7 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliRes
         }
         ConfigCommand::Path => {
             let directories = &loaded.settings.directories;
-            let project = loaded.settings.workspace.join(crate::config::project::PROJECT_FILE);
+            let project = loaded.settings.workspace.join(agent_config::project::PROJECT_FILE);
             let rows = [
                 ("user configuration", directories.config.join("config.yaml")),
                 ("user agents", directories.config.join("agents")),

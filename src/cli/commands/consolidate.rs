@@ -1,14 +1,14 @@
 //! `agent consolidate`: models answer a question in rounds; a judge, another model, ends them when they agree, and sums up.
 
-use crate::cli::commands::work::debate::{HeldDebate, check_distinct, with_model};
-use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::cli::commands::work::running::{RunWords, RunningWork, WorkArgs, run_command, usage};
-use crate::config::pipeline::Debate;
-use crate::core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS, WorkStopReason};
-use crate::messages;
-use crate::run::app::App;
-use crate::run::directories;
-use crate::run::error::CliResult;
+use crate::commands::work::debate::{HeldDebate, check_distinct, with_model};
+use crate::commands::work::outcome::WorkOutcome;
+use crate::commands::work::running::{RunWords, RunningWork, WorkArgs, run_command, usage};
+use agent_config::pipeline::Debate;
+use agent_core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS, WorkStopReason};
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::directories;
+use agent_run::error::CliResult;
 use clap::Args;
 
 /// Name of the command in records.

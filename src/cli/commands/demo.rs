@@ -1,16 +1,16 @@
 //! `agent demo`: runs the real loop on a small project with a scripted model; requires only `/bin/sh`.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::run;
-use crate::cli::commands::run_args::{RunArgs, RunOptions};
-use crate::config::environment::Environment;
-use crate::core::failure::FailureKind;
-use crate::engine::policy::Mode;
-use crate::process::scratch_dir::private_temp_dir;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::text::diff;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::run;
+use crate::commands::run_args::{RunArgs, RunOptions};
+use agent_config::environment::Environment;
+use agent_core::failure::FailureKind;
+use agent_engine::policy::Mode;
+use agent_process::scratch_dir::private_temp_dir;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_text::diff;
 use std::fs;
 use std::io;
 use std::path::Path;

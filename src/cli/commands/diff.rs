@@ -1,16 +1,16 @@
 //! `agent diff`: prints a session's changes to files as a unified diff between the earlier and the current content.
 
-use crate::cli::args::DiffArgs;
-use crate::core::failure::FailureKind;
-use crate::journal::file_history::Restoration;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::file_diff::file_diff;
-use crate::run::output::print;
-use crate::run::session_history::SessionHistory;
-use crate::terminal::{StdoutTarget, Style, diff_style};
-use crate::text::diff;
+use crate::args::DiffArgs;
+use agent_core::failure::FailureKind;
+use agent_journal::file_history::Restoration;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::file_diff::file_diff;
+use agent_run::output::print;
+use agent_run::session_history::SessionHistory;
+use agent_terminal::{StdoutTarget, Style, diff_style};
+use agent_text::diff;
 
 /// Prints the diffs by path: truncated at a terminal, complete for a file or a pipe.
 ///

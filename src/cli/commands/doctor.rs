@@ -1,28 +1,28 @@
 //! `agent doctor`: checks machine and configuration, and prints for each part what is missing and how to fix it.
 
-use crate::cli::args::DoctorArgs;
-use crate::cli::commands::fleet::readiness::queue_readiness;
-use crate::cli::commands::hub::readiness::hub_readiness;
-use crate::cli::commands::mcp_readiness;
-use crate::cli::commands::model_readiness::{self, Readiness};
-use crate::cli::commands::trust;
-use crate::config::flags::Flags;
-use crate::config::instructions;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::engine::nested_instructions::{MAX_INSTRUCTION_BYTES, fitting};
-use crate::messages;
-use crate::process::launch::Tier;
-use crate::process::probe::ProbeError;
-use crate::process::process_limit::ProcessLimit;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::costs::{Prices, user_prices};
-use crate::run::directories;
-use crate::run::error::{CliError, CliResult};
-use crate::run::model_chain::fallback_settings;
-use crate::run::output::print;
-use crate::run::session::session_store;
+use crate::args::DoctorArgs;
+use crate::commands::fleet::readiness::queue_readiness;
+use crate::commands::hub::readiness::hub_readiness;
+use crate::commands::mcp_readiness;
+use crate::commands::model_readiness::{self, Readiness};
+use crate::commands::trust;
+use agent_config::flags::Flags;
+use agent_config::instructions;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_engine::nested_instructions::{MAX_INSTRUCTION_BYTES, fitting};
+use agent_messages as messages;
+use agent_process::launch::Tier;
+use agent_process::probe::ProbeError;
+use agent_process::process_limit::ProcessLimit;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::costs::{Prices, user_prices};
+use agent_run::directories;
+use agent_run::error::{CliError, CliResult};
+use agent_run::model_chain::fallback_settings;
+use agent_run::output::print;
+use agent_run::session::session_store;
 use std::fmt::Write;
 
 /// Checks the configured model and its fallbacks.

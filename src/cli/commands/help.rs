@@ -1,9 +1,9 @@
 //! `agent help`: the manual, embedded.
 
-use crate::core::failure::FailureKind;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::Terminal;
+use agent_core::failure::FailureKind;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::Terminal;
 use std::fmt::Write;
 
 /// Creates the entry of the page on a topic, which names its file.

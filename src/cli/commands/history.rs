@@ -1,11 +1,11 @@
 //! `agent history`: lists the steps of a session that changed files, each usable with `agent undo --to-step`.
 
-use crate::cli::args::HistoryArgs;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::run::session_history::SessionHistory;
+use crate::args::HistoryArgs;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_run::session_history::SessionHistory;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,21 +1,21 @@
 //! `agent init`: writes the instructions and the configuration of a preset, and offers to trust them.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::project_files::{self, NewFile, WriteOptions};
-use crate::cli::commands::trust;
-use crate::config::error::ConfigError;
-use crate::config::load;
-use crate::config::presets::{self, Preset};
-use crate::config::project::PROJECT_FILE;
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::engine::nested_instructions::INSTRUCTION_FILES;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::{PromptAnswer, PromptQuestion, one_line};
-use crate::workspace::Workspace;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::project_files::{self, NewFile, WriteOptions};
+use crate::commands::trust;
+use agent_config::error::ConfigError;
+use agent_config::load;
+use agent_config::presets::{self, Preset};
+use agent_config::project::PROJECT_FILE;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_engine::nested_instructions::INSTRUCTION_FILES;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::{PromptAnswer, PromptQuestion, one_line};
+use agent_workspace::Workspace;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::Path;

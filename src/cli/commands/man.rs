@@ -1,10 +1,10 @@
 //! `agent man`: prints the manual page, or writes one page per command, generated from the definition of the command line.
 
-use crate::cli::args::Cli;
-use crate::core::failure::FailureKind;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
+use crate::args::Cli;
+use agent_core::failure::FailureKind;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::fs::File;

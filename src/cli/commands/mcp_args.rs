@@ -1,7 +1,7 @@
 //! The arguments of `agent mcp`.
 
-use crate::cli::commands::client_run::ClientArgs;
-use crate::cli::commands::common_args::CommonArgs;
+use crate::commands::client_run::ClientArgs;
+use crate::commands::common_args::CommonArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -1,18 +1,18 @@
 //! `agent mcp login` and `agent mcp logout`: the user's login at a remote MCP server.
 
-use crate::config::mcp::McpServer;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::mcp::client::{Answers, Client};
-use crate::mcp::http::HttpServer;
-use crate::mcp::login::{LoginOptions, PendingLogin};
-use crate::mcp::login_store::Login;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::mcp;
-use crate::run::output::print;
-use crate::terminal::Style;
+use agent_config::mcp::McpServer;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_mcp::client::{Answers, Client};
+use agent_mcp::http::HttpServer;
+use agent_mcp::login::{LoginOptions, PendingLogin};
+use agent_mcp::login_store::Login;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::mcp;
+use agent_run::output::print;
+use agent_terminal::Style;
 use serde_json::json;
 use std::io::{BufRead, Read};
 use std::time::Duration;

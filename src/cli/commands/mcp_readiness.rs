@@ -1,12 +1,12 @@
 //! Checks whether the MCP servers are usable, for `agent doctor`.
 
-use crate::cli::commands::mcp::contact;
-use crate::config::load::LoadedConfig;
-use crate::config::trust::TrustStatus;
-use crate::mcp::definition::harmless;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::commands::mcp::contact;
+use agent_config::load::LoadedConfig;
+use agent_config::trust::TrustStatus;
+use agent_mcp::definition::harmless;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;
 use std::fmt::Write;

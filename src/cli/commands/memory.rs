@@ -1,14 +1,14 @@
 //! `agent memory`: lists and changes what is stored for later sessions of the workspace.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::core::failure::FailureKind;
-use crate::journal::memory::{Memory, MemoryError, MemoryKind};
-use crate::messages;
-use crate::process::editor::run_editor;
-use crate::run::app::App;
-use crate::run::directories;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
+use crate::commands::common_args::CommonArgs;
+use agent_core::failure::FailureKind;
+use agent_journal::memory::{Memory, MemoryError, MemoryKind};
+use agent_messages as messages;
+use agent_process::editor::run_editor;
+use agent_run::app::App;
+use agent_run::directories;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
 use clap::Subcommand;
 use std::fmt::Write as _;
 

@@ -1,21 +1,21 @@
 //! Checks whether a model is usable: server, API key, price and context window, for `agent doctor`.
 
-use crate::config::settings::Settings;
-use crate::core::secret::Secret;
-use crate::http::{Deadlines, Endpoint};
-use crate::journal::played_turns::PlayedTurns;
-use crate::llm::codec::Codec;
-use crate::llm::connect::{self, EnvLookup, ModelChoice, ModelTarget, choose};
-use crate::llm::discovery::{self, Header};
-use crate::llm::endpoint_overrides::EndpointOverrides;
-use crate::llm::model_options::ModelOptions;
-use crate::llm::model_table::{ModelInfo, look_up};
-use crate::llm::provider_table::{self, Provider};
-use crate::messages::thousands;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::costs::Prices;
-use crate::terminal::one_line;
+use agent_config::settings::Settings;
+use agent_core::secret::Secret;
+use agent_http::{Deadlines, Endpoint};
+use agent_journal::played_turns::PlayedTurns;
+use agent_llm::codec::Codec;
+use agent_llm::connect::{self, EnvLookup, ModelChoice, ModelTarget, choose};
+use agent_llm::discovery::{self, Header};
+use agent_llm::endpoint_overrides::EndpointOverrides;
+use agent_llm::model_options::ModelOptions;
+use agent_llm::model_table::{ModelInfo, look_up};
+use agent_llm::provider_table::{self, Provider};
+use agent_messages::thousands;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::costs::Prices;
+use agent_terminal::one_line;
 use std::fmt::Write;
 use std::time::Duration;
 

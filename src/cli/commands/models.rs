@@ -1,17 +1,17 @@
 //! `agent models`: lists the known models with their prices and context windows.
 
-use crate::cli::args::ModelsCommand;
-use crate::cli::commands::common_args::CommonArgs;
-use crate::core::failure::FailureKind;
-use crate::llm::model_table::{
+use crate::args::ModelsCommand;
+use crate::commands::common_args::CommonArgs;
+use agent_core::failure::FailureKind;
+use agent_llm::model_table::{
     Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
 };
-use crate::messages::thousands;
-use crate::run::app::App;
-use crate::run::costs::user_prices;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::one_line;
+use agent_messages::thousands;
+use agent_run::app::App;
+use agent_run::costs::user_prices;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,17 +1,17 @@
 //! Writes the files of `agent init` and `agent import`: a file that exists is kept unless the user asks to replace it.
 
-use crate::config::error::ConfigError;
-use crate::config::project::MAX_CONFIG_BYTES;
-use crate::config::text_file::resolve_inside;
-use crate::core::failure::FailureKind;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::Expected;
+use agent_config::error::ConfigError;
+use agent_config::project::MAX_CONFIG_BYTES;
+use agent_config::text_file::resolve_inside;
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_workspace::Workspace;
+use agent_workspace::error::FileError;
+use agent_workspace::path::RelPath;
+use agent_workspace::replace::Expected;
 use clap::Args;
 use rustix::fs::Mode;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! `agent redo`: reverts the last `agent undo`.
 
-use crate::cli::args::RestoreArgs;
-use crate::cli::commands::restore::restore;
-use crate::core::file_change::RestoreDirection;
-use crate::run::app::App;
-use crate::run::error::CliResult;
+use crate::args::RestoreArgs;
+use crate::commands::restore::restore;
+use agent_core::file_change::RestoreDirection;
+use agent_run::app::App;
+use agent_run::error::CliResult;
 
 /// Restores the files to their state before the last undo.
 ///

@@ -1,20 +1,20 @@
 //! `agent replay`: runs a session again from its journal, without model, network and (by default) tools, up to the first difference.
 
-use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
-use crate::cli::args::ReplayArgs;
-use crate::cli::commands::live_tools::WorkspaceCopy;
-use crate::config::flags::Flags;
-use crate::core::event::Event;
-use crate::core::failure::FailureKind;
-use crate::core::stop_reason::StopReason;
-use crate::journal::read;
-use crate::journal::session_store::SessionError;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::run::output::print;
-use crate::run::session::{session_store, use_state_with};
+use crate::args::ReplayArgs;
+use crate::commands::live_tools::WorkspaceCopy;
+use agent_config::flags::Flags;
+use agent_core::event::Event;
+use agent_core::failure::FailureKind;
+use agent_core::stop_reason::StopReason;
+use agent_journal::read;
+use agent_journal::session_store::SessionError;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_run::output::print;
+use agent_run::session::{session_store, use_state_with};
+use agent_session::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
 
 /// Replays a session, prints the result and returns the exit code: 0 if the replay matches the journal, 1 if not, 3 if the
 /// comparison is impossible.

@@ -1,28 +1,26 @@
 //! `agent report` and `--report`: writes a report on a session from its journal and the stored earlier contents of files.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::report_file::ReportFile;
-use crate::cli::commands::run_args::RunOptions;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::file_change::FileState;
-use crate::core::run_result::RunResult;
-use crate::journal::file_history::{FileHistory, Restoration};
-use crate::journal::read;
-use crate::journal::session_store::SessionError;
-use crate::messages;
-use crate::report::session_report::{
-    FileChange, ReportFormat, SessionReport, SessionReportBuilder, markdown,
-};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session::{session_store, use_state_with};
-use crate::run::undo_store;
-use crate::terminal::{StdoutTarget, Style};
-use crate::text::diff;
-use crate::workspace::Workspace;
-use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
+use crate::commands::common_args::CommonArgs;
+use crate::commands::report_file::ReportFile;
+use crate::commands::run_args::RunOptions;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::file_change::FileState;
+use agent_core::run_result::RunResult;
+use agent_journal::file_history::{FileHistory, Restoration};
+use agent_journal::read;
+use agent_journal::session_store::SessionError;
+use agent_messages as messages;
+use agent_report::session_report::{FileChange, ReportFormat, SessionReport, SessionReportBuilder, markdown};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session::{session_store, use_state_with};
+use agent_run::undo_store;
+use agent_terminal::{StdoutTarget, Style};
+use agent_text::diff;
+use agent_workspace::Workspace;
+use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::io;

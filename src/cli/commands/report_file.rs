@@ -1,6 +1,6 @@
 //! Writes the file of a report: completely or not at all, and never through a symbolic link.
 
-use crate::runtime::private_file::{create_private_dir, set_mode, synced};
+use agent_runtime::private_file::{create_private_dir, set_mode, synced};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,16 +1,16 @@
 //! Restores files for `agent undo` and `agent redo`: all of them, or none if someone else changed one since.
 
-use crate::cli::args::RestoreArgs;
-use crate::core::event::Event;
-use crate::core::failure::FailureKind;
-use crate::core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
-use crate::journal::file_history::Restoration;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session_history::{SessionHistory, journal_write_error};
-use crate::terminal::Style;
+use crate::args::RestoreArgs;
+use agent_core::event::Event;
+use agent_core::failure::FailureKind;
+use agent_core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
+use agent_journal::file_history::Restoration;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session_history::{SessionHistory, journal_write_error};
+use agent_terminal::Style;
 
 /// One file with its wanted and its current state.
 struct FileRestore {

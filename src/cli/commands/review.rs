@@ -1,28 +1,28 @@
 //! `agent review`: has the agent `review` look at the changes since a commit, and prints its findings.
 
-use crate::cli::commands::report::RequestedReport;
-use crate::cli::commands::review_outcome::ReviewOutcome;
-use crate::cli::commands::run::{run_or_review, run_task};
-use crate::cli::commands::run_args::{RunOptions, parse_name};
-use crate::config::agents::REVIEWER;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::message_origin::MessageOrigin;
-use crate::core::review::{FindingSeverity, Review};
-use crate::core::run_result::{Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::core::stop_reason::Status;
-use crate::engine::review_diff::ReviewDiff;
-use crate::messages;
-use crate::report;
-use crate::report::OutputFormat;
-use crate::report::answer_shown::AnswerShown;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::run::preparation::PromptData;
-use crate::run::request::{AnswerSchema, RunRequest, Task};
-use crate::terminal::Style;
+use crate::commands::report::RequestedReport;
+use crate::commands::review_outcome::ReviewOutcome;
+use crate::commands::run::{run_or_review, run_task};
+use crate::commands::run_args::{RunOptions, parse_name};
+use agent_config::agents::REVIEWER;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::message_origin::MessageOrigin;
+use agent_core::review::{FindingSeverity, Review};
+use agent_core::run_result::{Output, RESULT_SCHEMA_VERSION, RunResult};
+use agent_core::stop_reason::Status;
+use agent_engine::review_diff::ReviewDiff;
+use agent_messages as messages;
+use agent_report as report;
+use agent_report::OutputFormat;
+use agent_report::answer_shown::AnswerShown;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_run::preparation::PromptData;
+use agent_run::request::{AnswerSchema, RunRequest, Task};
+use agent_terminal::Style;
 use clap::Args;
 
 /// Arguments of `agent review`.

@@ -1,17 +1,17 @@
 //! Result of `agent review`: how it is shown, and its exit code.
 
-use crate::config::settings::Settings;
-use crate::core::review::{FindingSeverity, Review};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::messages;
-use crate::report;
-use crate::report::OutputFormat;
-use crate::report::answer_shown::AnswerShown;
-use crate::report::review_text::review_text;
-use crate::run::app::App;
-use crate::run::exit_code::ExitCode;
-use crate::terminal::{PrintOutcome, Style};
+use agent_config::settings::Settings;
+use agent_core::review::{FindingSeverity, Review};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::Status;
+use agent_messages as messages;
+use agent_report as report;
+use agent_report::OutputFormat;
+use agent_report::answer_shown::AnswerShown;
+use agent_report::review_text::review_text;
+use agent_run::app::App;
+use agent_run::exit_code::ExitCode;
+use agent_terminal::{PrintOutcome, Style};
 use std::collections::BTreeSet;
 use std::io;
 

@@ -1,20 +1,20 @@
 //! `agent run` and `agent resume`: opens the session, runs the agent, and reports the result.
 
-use crate::cli::commands::report::RequestedReport;
-use crate::cli::commands::review_outcome::ReviewOutcome;
-use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
-use crate::core::failure::FailureKind;
-use crate::report;
-use crate::report::OutputFormat;
-use crate::report::answer_shown::AnswerShown;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::{ExitCode, exit_code};
-use crate::run::perform::{FinishedRun, catch_panic, export_telemetry, perform};
-use crate::run::preparation::Preparation;
-use crate::run::prompt::read_prompt;
-use crate::run::request::{RunRequest, Task};
-use crate::run::run::RunOutcome;
+use crate::commands::report::RequestedReport;
+use crate::commands::review_outcome::ReviewOutcome;
+use crate::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
+use agent_core::failure::FailureKind;
+use agent_report as report;
+use agent_report::OutputFormat;
+use agent_report::answer_shown::AnswerShown;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::{ExitCode, exit_code};
+use agent_run::perform::{FinishedRun, catch_panic, export_telemetry, perform};
+use agent_run::preparation::Preparation;
+use agent_run::prompt::read_prompt;
+use agent_run::request::{RunRequest, Task};
+use agent_run::run::RunOutcome;
 
 /// Runs `agent run` and returns the exit code.
 pub fn run(app: &App, args: RunArgs) -> u8 {

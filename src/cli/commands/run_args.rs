@@ -1,18 +1,18 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::config::flags::Flags;
-use crate::config::schema::SandboxMode;
-use crate::config::trust::TrustFlag;
-use crate::config::verbosity::Verbosity;
-use crate::core::evaluation::EvaluationMode;
-use crate::core::secret::Secret;
-use crate::engine::approver::NoApprover;
-use crate::engine::policy::Mode;
-use crate::llm::effort::Effort;
-use crate::report::OutputFormat;
-use crate::report::session_report::ReportFormat;
-use crate::run::request::{AnswerSchema, RunRequest};
+use crate::commands::common_args::CommonArgs;
+use agent_config::flags::Flags;
+use agent_config::schema::SandboxMode;
+use agent_config::trust::TrustFlag;
+use agent_config::verbosity::Verbosity;
+use agent_core::evaluation::EvaluationMode;
+use agent_core::secret::Secret;
+use agent_engine::approver::NoApprover;
+use agent_engine::policy::Mode;
+use agent_llm::effort::Effort;
+use agent_report::OutputFormat;
+use agent_report::session_report::ReportFormat;
+use agent_run::request::{AnswerSchema, RunRequest};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use strum::VariantArray;

@@ -1,10 +1,10 @@
 //! `agent schema`: prints the JSON Schemas of the program's inputs and outputs.
 
-use crate::cli::args::SchemaArg;
-use crate::core::review::REVIEW_SCHEMA;
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::terminal::Terminal;
+use crate::args::SchemaArg;
+use agent_core::review::REVIEW_SCHEMA;
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_terminal::Terminal;
 
 /// Prints the JSON Schema selected by `what`.
 ///

@@ -1,21 +1,21 @@
 //! `agent skills install`: copies the skills of a git repository into the project or the user's configuration.
 
-use crate::config::settings::Settings;
-use crate::config::skills::{SKILL_FILE, is_name, parse};
-use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::core::skill::Skill;
-use crate::engine::git_clone;
-use crate::messages;
-use crate::process::scratch_dir::private_temp_dir;
-use crate::redactor::url_credentials;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::runtime::private_file;
-use crate::terminal::{PromptAnswer, PromptQuestion, Style, one_line};
+use agent_config::settings::Settings;
+use agent_config::skills::{SKILL_FILE, is_name, parse};
+use agent_config::text_file::read_text;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_core::skill::Skill;
+use agent_engine::git_clone;
+use agent_messages as messages;
+use agent_process::scratch_dir::private_temp_dir;
+use agent_redactor::url_credentials;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_runtime::private_file;
+use agent_terminal::{PromptAnswer, PromptQuestion, Style, one_line};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write as _};

@@ -1,17 +1,17 @@
 //! `agent skills`: lists the skills, creates one from a template, installs those of a repository, or removes one.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::skill_install::install;
-use crate::config::settings::Settings;
-use crate::config::skills::{self, SKILL_FILE, is_name};
-use crate::config::text_file::resolve_inside;
-use crate::core::failure::FailureKind;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::runtime::private_file::create_new;
-use crate::terminal::Style;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::skill_install::install;
+use agent_config::settings::Settings;
+use agent_config::skills::{self, SKILL_FILE, is_name};
+use agent_config::text_file::resolve_inside;
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_runtime::private_file::create_new;
+use agent_terminal::Style;
 use clap::Subcommand;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

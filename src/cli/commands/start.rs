@@ -1,18 +1,18 @@
 //! Bare `agent`: a conversation at a terminal with a configured model, else five lines on what to do next on this machine.
 
-use crate::cli::commands::chat::args::ChatArgs;
-use crate::cli::commands::chat::chat;
-use crate::config::flags::Flags;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::llm::connect::non_empty_variable;
-use crate::llm::discovery::{self, LocalServer};
-use crate::llm::provider_table::{self, Provider};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::run::output::print;
-use crate::terminal::one_line;
+use crate::commands::chat::args::ChatArgs;
+use crate::commands::chat::chat;
+use agent_config::flags::Flags;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_llm::connect::non_empty_variable;
+use agent_llm::discovery::{self, LocalServer};
+use agent_llm::provider_table::{self, Provider};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_run::output::print;
+use agent_terminal::one_line;
 
 /// Characters shown of the names of keys and of servers.
 const NAME_CHARS: usize = 60;

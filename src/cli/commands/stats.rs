@@ -1,21 +1,21 @@
 //! `agent stats`: prints requests, tokens and costs by session, model or day, or writes a page with charts.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::report_file::ReportFile;
-use crate::core::event::{Event, Record};
-use crate::core::failure::FailureKind;
-use crate::journal::scan::scan;
-use crate::journal::session_store::SessionError;
-use crate::messages::{count, day, thousands};
-use crate::redactor::Redactor;
-use crate::report::json;
-use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
-use crate::report::stats_page;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session::session_store;
-use crate::terminal::one_line;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::report_file::ReportFile;
+use agent_core::event::{Event, Record};
+use agent_core::failure::FailureKind;
+use agent_journal::scan::scan;
+use agent_journal::session_store::SessionError;
+use agent_messages::{count, day, thousands};
+use agent_redactor::Redactor;
+use agent_report::json;
+use agent_report::stats::{COUNTED_EVENTS, Stats, UsageStats};
+use agent_report::stats_page;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session::session_store;
+use agent_terminal::one_line;
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -53,7 +53,7 @@ pub enum StatsBy {
     Day,
 }
 
-crate::core::impl_name!(StatsBy);
+agent_core::impl_name!(StatsBy);
 
 /// The figures collected so far.
 struct StatsCollector {

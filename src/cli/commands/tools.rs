@@ -1,32 +1,32 @@
 //! `agent tools`: lists the tools, or calls one like the model does.
 
-use crate::cli::args::ToolsCommand;
-use crate::cli::commands::common_args::CommonArgs;
-use crate::config::flags::Flags;
-use crate::config::mcp::ToolListing;
-use crate::config::settings::Settings;
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::failure::FailureKind;
-use crate::core::message::{MCP_PREFIX, ToolCall, ToolResult};
-use crate::engine::policy::Mode;
-use crate::engine::skill_set::SkillSet;
-use crate::mcp::definition::name_prefix;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::directories;
-use crate::run::error::{CliError, CliResult};
-use crate::run::mcp::{McpOptions, McpServers};
-use crate::run::output::print;
-use crate::run::session::session_store;
-use crate::run::subagents;
-use crate::run::toolbox::{all_kept_results, toolbox};
-use crate::runtime::emitter::Emitter;
-use crate::terminal::Style;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::toolbox::Toolbox;
-use crate::workspace::Workspace;
+use crate::args::ToolsCommand;
+use crate::commands::common_args::CommonArgs;
+use agent_config::flags::Flags;
+use agent_config::mcp::ToolListing;
+use agent_config::settings::Settings;
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::failure::FailureKind;
+use agent_core::message::{MCP_PREFIX, ToolCall, ToolResult};
+use agent_engine::policy::Mode;
+use agent_engine::skill_set::SkillSet;
+use agent_mcp::definition::name_prefix;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::directories;
+use agent_run::error::{CliError, CliResult};
+use agent_run::mcp::{McpOptions, McpServers};
+use agent_run::output::print;
+use agent_run::session::session_store;
+use agent_run::subagents;
+use agent_run::toolbox::{all_kept_results, toolbox};
+use agent_runtime::emitter::Emitter;
+use agent_terminal::Style;
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::toolbox::Toolbox;
+use agent_workspace::Workspace;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -176,9 +176,9 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         kept: None,
         toolbox,
     };
-    let interaction = crate::run::approver::InteractionOptions {
+    let interaction = agent_run::approver::InteractionOptions {
         dry_run,
-        ..crate::run::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
+        ..agent_run::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
     };
     let engine = assemble::engine(app, settings, parts, interaction)?;
     for text in assemble::recover_transactions(&engine.workspace) {

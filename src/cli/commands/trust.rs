@@ -1,26 +1,26 @@
 //! `agent trust`: shows the settings of a project that need trust, and stores or revokes the user's trust in them.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::pipeline_command::source::read_pipeline;
-use crate::cli::commands::project_files::NewFile;
-use crate::config::error::ConfigError;
-use crate::config::fact_cache::FactCache;
-use crate::config::flags::Flags;
-use crate::config::load::{self, LoadedConfig};
-use crate::config::pipeline::{Action, Pipeline};
-use crate::config::project::ProjectCommand;
-use crate::config::trust::manifest::{
+use crate::commands::common_args::CommonArgs;
+use crate::commands::pipeline_command::source::read_pipeline;
+use crate::commands::project_files::NewFile;
+use agent_config::error::ConfigError;
+use agent_config::fact_cache::FactCache;
+use agent_config::flags::Flags;
+use agent_config::load::{self, LoadedConfig};
+use agent_config::pipeline::{Action, Pipeline};
+use agent_config::project::ProjectCommand;
+use agent_config::trust::manifest::{
     TrustManifest, referencing_keys, uncovered_by_pipeline, uncovered_patterns,
 };
-use crate::config::trust::pipelines::{self, WorkspacePipeline};
-use crate::config::trust::{self, TrustFlag, TrustStatus};
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::{self, PromptAnswer, Style, one_line, sanitize};
+use agent_config::trust::pipelines::{self, WorkspacePipeline};
+use agent_config::trust::{self, TrustFlag, TrustStatus};
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::{self as terminal, PromptAnswer, Style, one_line, sanitize};
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! `agent undo`: restores files to their state before changes of a session.
 
-use crate::cli::args::UndoArgs;
-use crate::cli::commands::restore::restore;
-use crate::core::file_change::RestoreDirection;
-use crate::run::app::App;
-use crate::run::error::CliResult;
+use crate::args::UndoArgs;
+use crate::commands::restore::restore;
+use agent_core::file_change::RestoreDirection;
+use agent_run::app::App;
+use agent_run::error::CliResult;
 
 /// Reverts all changes of the session, or those after a step.
 ///

@@ -1,7 +1,7 @@
 //! Requests in any wire format, read back as the scripted server needs them: what was said, called and answered.
 
-use agent::llm::scripted::RequestView;
-use agent::llm::wire_format::WireFormat;
+use agent_llm::scripted::RequestView;
+use agent_llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
 /// A request, read.

@@ -3,7 +3,7 @@
 use super::calls::call;
 use super::run::Lab;
 use super::tree::tree;
-use agent::workspace::replace::TEMPORARY_PREFIX;
+use agent_workspace::replace::TEMPORARY_PREFIX;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

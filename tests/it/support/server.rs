@@ -1,9 +1,9 @@
 //! A scripted model server on this machine: plays the same YAML as `scripted:FILE`, over real HTTP, faults included.
 
 use super::dialect::{Dialect, take_marks_off};
-use agent::llm::framing::Framing;
-use agent::llm::quirks::Quirks;
-use agent::llm::scripted::{Fault, RawResponse, Script, Turn, render};
+use agent_llm::framing::Framing;
+use agent_llm::quirks::Quirks;
+use agent_llm::scripted::{Fault, RawResponse, Script, Turn, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! Lists of sessions in pages.
 
 use super::message::{failed, invalid_params};
-use crate::journal::session_store::SessionStore;
 use agent_client_protocol_schema::v1::Error;
+use agent_journal::session_store::SessionStore;
 
 /// Sessions of one page.
 const PAGE: usize = 50;

@@ -1,14 +1,14 @@
 //! The files of a session: their changes as the client shows them, and whether the client's text differs from the disk.
 
-use crate::config::settings::Settings;
-use crate::core::file_change::Change;
-use crate::redactor::Redactor;
-use crate::run::app::App;
-use crate::run::undo_store::content_store;
-use crate::workspace::content_store::ContentStore;
-use crate::workspace::error::WorkspaceError;
-use crate::workspace::{Workspace, file};
 use agent_client_protocol_schema::v1::Diff;
+use agent_config::settings::Settings;
+use agent_core::file_change::Change;
+use agent_redactor::Redactor;
+use agent_run::app::App;
+use agent_run::undo_store::content_store;
+use agent_workspace::content_store::ContentStore;
+use agent_workspace::error::WorkspaceError;
+use agent_workspace::{Workspace, file};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,20 +1,20 @@
 //! Sessions on disk: the list of them, and the earlier messages of one.
 
 use super::session::Session;
-use crate::cli::bridge::json_rpc::message::failed;
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::cli::bridge::json_rpc::session_page::session_page;
-use crate::config::flags::Flags;
-use crate::config::load;
-use crate::core::event::Event;
-use crate::journal::read;
-use crate::journal::session_store::SessionStore;
-use crate::journal::summary::SessionSummary;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::session::{check_workspace, session_store};
-use crate::terminal::one_line;
+use crate::bridge::json_rpc::message::failed;
+use crate::bridge::json_rpc::outbox::Outbox;
+use crate::bridge::json_rpc::session_page::session_page;
 use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo};
+use agent_config::flags::Flags;
+use agent_config::load;
+use agent_core::event::Event;
+use agent_journal::read;
+use agent_journal::session_store::SessionStore;
+use agent_journal::summary::SessionSummary;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::session::{check_workspace, session_store};
+use agent_terminal::one_line;
 use jiff::Timestamp;
 use std::rc::Rc;
 

@@ -10,16 +10,10 @@ mod servers;
 mod session;
 mod updates;
 
-use crate::cli::bridge::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::cli::bridge::json_rpc::{self, Protocol, Reply};
-use crate::cli::commands::client_run::ClientArgs;
-use crate::config::settings::Settings;
-use crate::llm::model_table;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::request::RunRequest;
-use crate::run::session::use_state_with;
+use crate::bridge::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
+use crate::bridge::json_rpc::outbox::Outbox;
+use crate::bridge::json_rpc::{self, Protocol, Reply};
+use crate::commands::client_run::ClientArgs;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, CancelRequestNotification, CloseSessionRequest,
@@ -29,6 +23,12 @@ use agent_client_protocol_schema::v1::{
     SessionCloseCapabilities, SessionConfigOptionValue, SessionListCapabilities, SessionResumeCapabilities,
     SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
+use agent_config::settings::Settings;
+use agent_llm::model_table;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::request::RunRequest;
+use agent_run::session::use_state_with;
 use futures_util::FutureExt;
 use prompt::Prompt;
 use serde_json::{Value, json};

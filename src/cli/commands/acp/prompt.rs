@@ -1,15 +1,15 @@
 //! The prompt of a client, and how its run ended, in terms of the protocol.
 
-use crate::cli::bridge::json_rpc::message::{failed, invalid_params};
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::messages;
-use crate::run::input_images::InputImages;
-use crate::text::fence::fenced;
+use crate::bridge::json_rpc::message::{failed, invalid_params};
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, StopReason as ClientStopReason,
 };
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_messages as messages;
+use agent_run::input_images::InputImages;
+use agent_text::fence::fenced;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -102,7 +102,7 @@ pub fn prompt_end(result: &RunResult, is_cancelled: bool, language: Language) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::image_header::ImageFormat;
+    use agent_core::image_header::ImageFormat;
     use strum::VariantArray;
 
     /// A GIF of 2x1 pixels.

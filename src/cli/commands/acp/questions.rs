@@ -2,18 +2,18 @@
 
 use super::files::SessionFiles;
 use super::updates::{UpdateStream, kind, text_block, title};
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::core::language::Language;
-use crate::engine::approver::{ApproverAnswer, Question};
-use crate::messages;
-use crate::run::client::{ClientQuestion, UnsavedQuestion};
-use crate::terminal::sanitize;
-use crate::text::fence::fenced;
+use crate::bridge::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, PermissionOption, PermissionOptionKind, ReadTextFileRequest, ReadTextFileResponse,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallStatus,
     ToolCallUpdate, ToolCallUpdateFields,
 };
+use agent_core::language::Language;
+use agent_engine::approver::{ApproverAnswer, Question};
+use agent_messages as messages;
+use agent_run::client::{ClientQuestion, UnsavedQuestion};
+use agent_terminal::sanitize;
+use agent_text::fence::fenced;
 use serde_json::Value;
 use std::time::Duration;
 

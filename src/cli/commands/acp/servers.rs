@@ -1,10 +1,10 @@
 //! The MCP servers of a client, as settings of its session.
 
-use crate::cli::bridge::json_rpc::message::invalid_params;
-use crate::mcp::definition::is_unambiguous;
-use crate::redactor::NamedSecret;
-use crate::run::secrets::in_value;
+use crate::bridge::json_rpc::message::invalid_params;
 use agent_client_protocol_schema::v1::{Error, McpServer};
+use agent_mcp::definition::is_unambiguous;
+use agent_redactor::NamedSecret;
+use agent_run::secrets::in_value;
 use serde_json::{Map, Value, json};
 
 /// Maximum characters of the name of a server.

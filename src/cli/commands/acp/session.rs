@@ -5,26 +5,26 @@ use super::prompt::{Prompt, PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
 use super::servers::{client_servers, secrets};
 use super::updates::{UpdateStream, send_update};
-use crate::cli::bridge::json_rpc::error_for;
-use crate::cli::bridge::json_rpc::message::{failed, invalid_params, invalid_request};
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::config::flags::Flags;
-use crate::config::settings::Settings;
-use crate::core::event::Record;
-use crate::engine::policy::Mode;
-use crate::llm::effort::Effort;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::client::{RunBounds, RunClient};
-use crate::run::perform::run_for_client;
-use crate::run::request::{RunRequest, Task};
-use crate::run::session::session_store;
-use crate::run::user_commands::UserCommands;
+use crate::bridge::json_rpc::error_for;
+use crate::bridge::json_rpc::message::{failed, invalid_params, invalid_request};
+use crate::bridge::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandsUpdate, Error, McpServer, RequestId, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
     StopReason,
 };
+use agent_config::flags::Flags;
+use agent_config::settings::Settings;
+use agent_core::event::Record;
+use agent_engine::policy::Mode;
+use agent_llm::effort::Effort;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::client::{RunBounds, RunClient};
+use agent_run::perform::run_for_client;
+use agent_run::request::{RunRequest, Task};
+use agent_run::session::session_store;
+use agent_run::user_commands::UserCommands;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,18 @@
 //! The events of a run as updates of a session.
 
 use super::files::SessionFiles;
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::core::event::{Event, MessageOrigin, NoticeLevel, Record};
-use crate::core::language::Language;
-use crate::core::message::{CallKey, HistoryRole, Message, ToolCall as Call};
-use crate::core::usage::Usage;
-use crate::messages;
-use crate::terminal::one_line;
+use crate::bridge::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionNotification, SessionUpdate,
     TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
+use agent_core::event::{Event, MessageOrigin, NoticeLevel, Record};
+use agent_core::language::Language;
+use agent_core::message::{CallKey, HistoryRole, Message, ToolCall as Call};
+use agent_core::usage::Usage;
+use agent_messages as messages;
+use agent_terminal::one_line;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Command-line arguments of `agent chat`.
 
-use crate::cli::commands::run_args::{RunOptions, parse_usd};
+use crate::commands::run_args::{RunOptions, parse_usd};
 use clap::Args;
 
 /// `agent chat`.

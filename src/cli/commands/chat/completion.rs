@@ -1,8 +1,8 @@
 //! Completion at the prompt of `agent chat`: slash commands, and paths after `@` and `/image`.
 
-use crate::terminal::needs_escape;
-use crate::workspace::Workspace;
-use crate::workspace::walk::EntryKind;
+use agent_terminal::needs_escape;
+use agent_workspace::Workspace;
+use agent_workspace::walk::EntryKind;
 use std::borrow::Cow;
 use std::path::Path;
 

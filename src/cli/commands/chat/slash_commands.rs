@@ -1,21 +1,21 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
-use crate::cli::commands::run_args::{parse_effort, parse_mode};
-use crate::config::error::did_you_mean;
-use crate::config::flags::Flags;
-use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::journal::session_store::SessionStore;
-use crate::messages;
-use crate::process::editor::run_editor;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::run::input_images::InputImages;
-use crate::run::session::session_store;
-use crate::run::user_commands::UserCommands;
-use crate::terminal::Style;
+use crate::commands::run_args::{parse_effort, parse_mode};
+use agent_config::error::did_you_mean;
+use agent_config::flags::Flags;
+use agent_config::text_file::read_text;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_journal::session_store::SessionStore;
+use agent_messages as messages;
+use agent_process::editor::run_editor;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_run::input_images::InputImages;
+use agent_run::session::session_store;
+use agent_run::user_commands::UserCommands;
+use agent_terminal::Style;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -193,7 +193,7 @@ impl Conversation<'_> {
             Ok(loaded) => {
                 let settings = loaded.settings;
                 let model = settings.llm.model.unwrap_or_default();
-                let effort = settings.llm.effort.map_or("default", crate::llm::effort::Effort::name);
+                let effort = settings.llm.effort.map_or("default", agent_llm::effort::Effort::name);
                 let agent = settings.agent;
                 self.say(&messages::chat_options(&model, &agent.name, agent.mode.name(), effort));
                 Ok(())

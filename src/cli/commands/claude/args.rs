@@ -1,6 +1,6 @@
 //! The command line of Claude Code, as `@anthropic-ai/claude-agent-sdk` 0.3.331 sends it.
 
-use crate::config::claude_names::names;
+use agent_config::claude_names::names;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct ClaudeArgs {
     #[arg(long)]
     pub max_turns: Option<u32>,
     /// Maximum cost of all messages, in US dollars
-    #[arg(long, value_parser = crate::cli::commands::run_args::parse_usd)]
+    #[arg(long, value_parser = crate::commands::run_args::parse_usd)]
     pub max_budget_usd: Option<f64>,
     /// JSON Schema that the answer must match
     #[arg(long)]
@@ -143,7 +143,7 @@ pub enum PermissionMode {
     Auto,
 }
 
-crate::core::impl_name!(PermissionMode);
+agent_core::impl_name!(PermissionMode);
 
 /// Whether there is somebody to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -180,7 +180,7 @@ pub fn is_flag(first: &str) -> bool {
 /// For an unknown flag or value.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<ClaudeArgs, clap::Error> {
     let matches = command().try_get_matches_from(words)?;
-    let given = |flags: &crate::config::claude_names::Flags| {
+    let given = |flags: &agent_config::claude_names::Flags| {
         let all = flags.with_value.iter().chain(&flags.without_value);
         all.filter(|name| is_given(&matches, name)).map(|name| format!("--{name}")).collect()
     };

@@ -4,9 +4,9 @@ use super::args::{PermissionMode, tool_list};
 use super::conversation::Conversation;
 use super::hooks::registered;
 use super::options::refuse;
-use crate::cli::commands::run_args::parse_name;
-use crate::messages;
-use crate::run::request::AnswerSchema;
+use crate::commands::run_args::parse_name;
+use agent_messages as messages;
+use agent_run::request::AnswerSchema;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
 

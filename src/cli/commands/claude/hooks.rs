@@ -3,11 +3,11 @@
 use super::args::PermissionMode;
 use super::outbox::Answer;
 use super::questions::Questioner;
-use crate::config::claude_names::names;
-use crate::engine::hooks::{ClientHookAnswer, ClientHooks, HookEvent, HookInput, Refusal};
-use crate::messages;
-use crate::report::claude::{ShownCall, informational};
-use crate::runtime::clock::Clock;
+use agent_config::claude_names::names;
+use agent_engine::hooks::{ClientHookAnswer, ClientHooks, HookEvent, HookInput, Refusal};
+use agent_messages as messages;
+use agent_report::claude::{ShownCall, informational};
+use agent_runtime::clock::Clock;
 use futures_util::future::LocalBoxFuture;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;

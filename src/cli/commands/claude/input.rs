@@ -3,8 +3,8 @@
 //! `initialize` are named in a warning.
 
 use super::outbox::Answer;
-use crate::messages;
-use crate::text::json_bounds;
+use agent_messages as messages;
+use agent_text::json_bounds;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;

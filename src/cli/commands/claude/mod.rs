@@ -12,20 +12,20 @@ mod questions;
 mod servers;
 mod session;
 
-use crate::cli::bridge::client_input::{Input as Stdin, end_runs};
-use crate::cli::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::core::stop_reason::Status;
-use crate::messages;
-use crate::report::answer_shown::AnswerShown;
-use crate::report::claude::{ClaudeEvents, informational};
-use crate::report::{self, OutputFormat};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::prompt::read_prompt;
-use crate::runtime::interrupt::SignalHandlers;
-use crate::terminal::{Style, when_reader_is_gone};
+use crate::bridge::client_input::{Input as Stdin, end_runs};
+use crate::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_core::stop_reason::Status;
+use agent_messages as messages;
+use agent_report::answer_shown::AnswerShown;
+use agent_report::claude::{ClaudeEvents, informational};
+use agent_report::{self as report, OutputFormat};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::prompt::read_prompt;
+use agent_runtime::interrupt::SignalHandlers;
+use agent_terminal::{Style, when_reader_is_gone};
 use args::{ClaudeArgs, ClaudeInput, ClaudeOutput};
 use conversation::Conversation;
 use futures_util::FutureExt;
@@ -176,7 +176,7 @@ fn show_answer(conversation: &Conversation) {
     let terminal = &setup.app.terminal;
     let written = report::write_result(terminal, OutputFormat::Text, result, &AnswerShown::default());
     if written.is_err() && conversation.code.get() == 0 {
-        conversation.code.set(crate::run::exit_code::ExitCode::Failed.code());
+        conversation.code.set(agent_run::exit_code::ExitCode::Failed.code());
     }
     if result.status != Status::Success && result.error.is_none() {
         let text = messages::run_not_successful(result, setup.settings.language);

@@ -1,8 +1,8 @@
 //! Sends messages and control requests to the client.
 
 use super::args::ClaudeOutput;
-use crate::cli::bridge::client_output::ClientOutput;
-use crate::runtime::clock::Clock;
+use crate::bridge::client_output::ClientOutput;
+use agent_runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -2,14 +2,14 @@
 //! `confirm-sensitive` needs approval: rules, guardrails and stricter modes of the configuration always apply.
 
 use super::args::{ClaudeArgs, PermissionMode, PermissionPrompts};
-use crate::config::claude_names::names;
-use crate::core::failure::FailureKind;
-use crate::core::message::MCP_PREFIX;
-use crate::engine::approver::Question;
-use crate::engine::policy::is_of_confirm_sensitive;
-use crate::mcp::definition::{SEPARATOR, server_and_tool};
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
+use agent_config::claude_names::names;
+use agent_core::failure::FailureKind;
+use agent_core::message::MCP_PREFIX;
+use agent_engine::approver::Question;
+use agent_engine::policy::is_of_confirm_sensitive;
+use agent_mcp::definition::{SEPARATOR, server_and_tool};
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
 use std::cell::Cell;
 
 /// What the client has permitted.
@@ -118,7 +118,7 @@ fn allows(entry: &str, ours: &str) -> bool {
 mod tests {
     use super::super::args::parse;
     use super::*;
-    use crate::core::message::CallKey;
+    use agent_core::message::CallKey;
     use serde_json::Value;
 
     fn question(tool: &str, rule: &str) -> Question {

@@ -2,12 +2,12 @@
 
 use super::outbox::Outbox;
 use super::permissions::{Permissions, Permitted};
-use crate::config::claude_names::names;
-use crate::core::message::CallKey;
-use crate::engine::approver::{ApproverAnswer, Question};
-use crate::messages;
-use crate::report::claude::{ClaudeEvents, ShownCall};
-use crate::run::client::ClientQuestion;
+use agent_config::claude_names::names;
+use agent_core::message::CallKey;
+use agent_engine::approver::{ApproverAnswer, Question};
+use agent_messages as messages;
+use agent_report::claude::{ClaudeEvents, ShownCall};
+use agent_run::client::ClientQuestion;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! MCP servers that live in the client: their messages travel in control requests (`mcp_message`).
 
 use super::outbox::Outbox;
-use crate::mcp::definition::is_unambiguous;
-use crate::mcp::hosted::{HostedMessage, HostedServer};
+use agent_mcp::definition::is_unambiguous;
+use agent_mcp::hosted::{HostedMessage, HostedServer};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
 use std::cell::RefCell;

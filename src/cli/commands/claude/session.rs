@@ -2,12 +2,12 @@
 
 use super::args::ClaudeArgs;
 use super::options::Setup;
-use crate::cli::commands::sessions::copy_session;
-use crate::core::failure::FailureKind;
-use crate::journal::session_store::SessionError;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::Task;
-use crate::run::session::{check_session, session_store};
+use crate::commands::sessions::copy_session;
+use agent_core::failure::FailureKind;
+use agent_journal::session_store::SessionError;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::Task;
+use agent_run::session::{check_session, session_store};
 
 /// Returns the id of the session, which exists on disk unless it is new.
 ///

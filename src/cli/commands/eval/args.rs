@@ -1,8 +1,8 @@
 //! Arguments of `agent eval`.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::run_args::parse_usd;
-use crate::cli::commands::work::running::WorkArgs;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::run_args::parse_usd;
+use crate::commands::work::running::WorkArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -1,18 +1,18 @@
 //! `agent eval compare A B`: whether two measurements differ by more than chance.
 
-use crate::cli::commands::eval::args::{COMMAND, CompareArgs};
-use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::config::settings::Settings;
-use crate::config::text_file::read_text;
-use crate::core::comparison::{COMPARISON_SCHEMA_VERSION, Comparison, ComparisonDocument, compare};
-use crate::core::failure::FailureKind;
-use crate::core::ranking::TaskScore;
-use crate::core::work::WorkResult;
-use crate::messages;
-use crate::report::json;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
+use crate::commands::eval::args::{COMMAND, CompareArgs};
+use crate::commands::work::record::{RecordedWork, work_store};
+use agent_config::settings::Settings;
+use agent_config::text_file::read_text;
+use agent_core::comparison::{COMPARISON_SCHEMA_VERSION, Comparison, ComparisonDocument, compare};
+use agent_core::failure::FailureKind;
+use agent_core::ranking::TaskScore;
+use agent_core::work::WorkResult;
+use agent_messages as messages;
+use agent_report::json;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,15 +1,15 @@
 //! What `agent eval` measures: the runs of each model or configuration on each task.
 
-use crate::cli::commands::eval::args::EvalArgs;
-use crate::cli::commands::work::running::usage;
-use crate::cli::commands::work::workers::WorkerTask;
-use crate::config::eval_tasks::EvalTask;
-use crate::core::price::Usd;
-use crate::core::score::TaskRuns;
-use crate::core::work::WorkRun;
-use crate::messages;
-use crate::run::error::CliResult;
-use crate::run::request::RunRequest;
+use crate::commands::eval::args::EvalArgs;
+use crate::commands::work::running::usage;
+use crate::commands::work::workers::WorkerTask;
+use agent_config::eval_tasks::EvalTask;
+use agent_core::price::Usd;
+use agent_core::score::TaskRuns;
+use agent_core::work::WorkRun;
+use agent_messages as messages;
+use agent_run::error::CliResult;
+use agent_run::request::RunRequest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

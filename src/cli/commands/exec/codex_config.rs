@@ -1,11 +1,11 @@
 //! The keys of Codex's configuration on the command line of `agent exec`: `--config key=value`.
 
-use crate::cli::commands::exec::args::CodexSandbox;
-use crate::cli::commands::run_args::{parse_effort, parse_name};
-use crate::core::failure::FailureKind;
-use crate::llm::effort::Effort;
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
+use crate::commands::exec::args::CodexSandbox;
+use crate::commands::run_args::{parse_effort, parse_name};
+use agent_core::failure::FailureKind;
+use agent_llm::effort::Effort;
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
 use serde_json::{Map, Value};
 use strum::{IntoStaticStr, VariantArray};
 

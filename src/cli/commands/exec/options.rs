@@ -1,23 +1,23 @@
 //! The request of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
 
-use crate::cli::commands::client_model::{added_directories, is_of, model_name};
-use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
-use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
-use crate::config::flags::Flags;
-use crate::config::layers::{LayerKind, Layers};
-use crate::config::load::LoadedConfig;
-use crate::config::schema::SandboxMode;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::secret::Secret;
-use crate::engine::policy::Mode;
-use crate::llm::provider_table;
-use crate::messages;
-use crate::report::OutputFormat;
-use crate::run::app::App;
-use crate::run::client::RunBounds;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::{AnswerSchema, RunRequest};
+use crate::commands::client_model::{added_directories, is_of, model_name};
+use crate::commands::exec::args::{CodexSandbox, ExecArgs};
+use crate::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
+use agent_config::flags::Flags;
+use agent_config::layers::{LayerKind, Layers};
+use agent_config::load::LoadedConfig;
+use agent_config::schema::SandboxMode;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::secret::Secret;
+use agent_engine::policy::Mode;
+use agent_llm::provider_table;
+use agent_messages as messages;
+use agent_report::OutputFormat;
+use agent_run::app::App;
+use agent_run::client::RunBounds;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::{AnswerSchema, RunRequest};
 
 /// Variable with the key that a client of Codex passes.
 const KEY_VARIABLE: &str = "CODEX_API_KEY";

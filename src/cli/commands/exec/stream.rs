@@ -1,13 +1,13 @@
 //! Standard output of `agent exec --json`: Codex's events as JSON lines.
 
-use crate::core::event::Event;
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::messages;
-use crate::report::codex_events::{CodexEvents, ThreadEvent};
-use crate::report::json;
-use crate::report::line_writer::{LineWriter, LineWriterGuard, MAX_WAITING};
-use crate::terminal::Terminal;
+use agent_core::event::Event;
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_messages as messages;
+use agent_report::codex_events::{CodexEvents, ThreadEvent};
+use agent_report::json;
+use agent_report::line_writer::{LineWriter, LineWriterGuard, MAX_WAITING};
+use agent_terminal::Terminal;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -70,9 +70,9 @@ impl CodexStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::NoticeLevel;
-    use crate::core::failure::{Failure, FailureKind};
-    use crate::terminal::{StreamInfo, TerminalEnvironment};
+    use agent_core::event::NoticeLevel;
+    use agent_core::failure::{Failure, FailureKind};
+    use agent_terminal::{StreamInfo, TerminalEnvironment};
     use serde_json::Value;
     use std::io::{self, Write};
     use std::sync::Mutex;

@@ -2,20 +2,20 @@
 //! file with the name of its worker, by which the next worker of the machine finds the directories of killed ones. The file is renamed when
 //! the directory is kept for the user.
 
-use crate::cli::commands::fleet::bundle::check_commit;
-use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
-use crate::cli::commands::work::worktrees::git_launcher;
-use crate::config::environment::{WORKSPACES, WORKTREES};
-use crate::config::settings::Settings;
-use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
-use crate::engine::worktree::Repository;
-use crate::messages;
-use crate::process::launch::Launcher;
-use crate::run::error::{CliError, CliResult};
-use crate::runtime::private_file::create_private_dir;
-use crate::terminal::Style;
+use crate::commands::fleet::bundle::check_commit;
+use crate::commands::fleet::context::{WorkerContext, may_pass};
+use crate::commands::work::worktrees::git_launcher;
+use agent_config::environment::{WORKSPACES, WORKTREES};
+use agent_config::settings::Settings;
+use agent_config::text_file::read_text;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
+use agent_engine::worktree::Repository;
+use agent_messages as messages;
+use agent_process::launch::Launcher;
+use agent_run::error::{CliError, CliResult};
+use agent_runtime::private_file::create_private_dir;
+use agent_terminal::Style;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

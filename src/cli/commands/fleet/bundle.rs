@@ -1,19 +1,19 @@
 //! Tasks with a bundle (`agent submit --bundle`): the worker works in a clone of it, and the commits come back as another bundle.
 
-use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
-use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
-use crate::engine::bundle::init;
-use crate::engine::worktree::Repository;
-use crate::fleet::objects::MAX_OBJECT_BYTES;
-use crate::fleet::queue::Queue;
-use crate::process::launch::Launcher;
-use crate::process::scratch_dir::ScratchDir;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::runtime::private_file::create_private_dir;
+use crate::commands::fleet::context::{WorkerContext, may_pass};
+use crate::commands::work::worktrees::{git_launcher, open_repository, unusable};
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
+use agent_engine::bundle::init;
+use agent_engine::worktree::Repository;
+use agent_fleet::objects::MAX_OBJECT_BYTES;
+use agent_fleet::queue::Queue;
+use agent_process::launch::Launcher;
+use agent_process::scratch_dir::ScratchDir;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_runtime::private_file::create_private_dir;
 use std::path::{Component, Path, PathBuf};
 
 /// Name of a bundle while git writes or reads it.

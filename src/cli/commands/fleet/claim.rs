@@ -1,14 +1,14 @@
 //! A claimed task in the queue: renews the claim, and records how the attempt ended.
 
-use crate::cli::commands::fleet::context::WorkerContext;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskRecord;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::StopReason;
-use crate::core::task_transitions::Ending;
-use crate::messages;
-use crate::run::error::CliResult;
-use crate::terminal::Style;
+use crate::commands::fleet::context::WorkerContext;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::TaskRecord;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::StopReason;
+use agent_core::task_transitions::Ending;
+use agent_messages as messages;
+use agent_run::error::CliResult;
+use agent_terminal::Style;
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use tokio::time::{MissedTickBehavior, interval};

@@ -1,9 +1,9 @@
 //! Prompts that are too long for the record of a task: an object of the queue has them, and the record their beginning.
 
-use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskSpec;
-use crate::fleet::queue::Queue;
-use crate::run::error::{CliError, CliResult};
+use agent_core::failure::FailureKind;
+use agent_core::fleet::TaskSpec;
+use agent_fleet::queue::Queue;
+use agent_run::error::{CliError, CliResult};
 
 /// Maximum bytes of a prompt in a record.
 const MAX_PROMPT_BYTES: usize = 128 << 10;

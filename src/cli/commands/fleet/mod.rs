@@ -21,13 +21,13 @@ mod worker_args;
 mod worker_lock;
 mod worker_name;
 
-use crate::cli::commands::fleet::submit::SubmitArgs;
-use crate::cli::commands::fleet::tasks::TasksArgs;
-use crate::cli::commands::fleet::worker_args::WorkerArgs;
-use crate::cli::commands::hub::{self, HubCommand};
-use crate::cli::described::Described;
-use crate::run::app::App;
-use crate::run::error::CliResult;
+use crate::commands::fleet::submit::SubmitArgs;
+use crate::commands::fleet::tasks::TasksArgs;
+use crate::commands::fleet::worker_args::WorkerArgs;
+use crate::commands::hub::{self, HubCommand};
+use crate::described::Described;
+use agent_run::app::App;
+use agent_run::error::CliResult;
 use clap::Subcommand;
 
 /// The commands of the queue.

@@ -1,17 +1,17 @@
 //! `fleet.listen`: the figures of a worker or of `agent hub serve`, whether it works, and the cache of definitions.
 
-use crate::cli::commands::hub::context::HubContext;
-use crate::config::fleet::FleetSettings;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskState;
-use crate::core::hub::Lane;
-use crate::fleet::error::QueueError;
-use crate::fleet::metrics::{Figure, Metrics};
-use crate::fleet::queue::Queue;
-use crate::fleet::selection::Selection;
-use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest, serve};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
+use crate::commands::hub::context::HubContext;
+use agent_config::fleet::FleetSettings;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::TaskState;
+use agent_core::hub::Lane;
+use agent_fleet::error::QueueError;
+use agent_fleet::metrics::{Figure, Metrics};
+use agent_fleet::queue::Queue;
+use agent_fleet::selection::Selection;
+use agent_http::server::{AsyncAnswer, HttpAnswer, HttpRequest, serve};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::collections::BTreeSet;

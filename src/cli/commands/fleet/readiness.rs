@@ -1,13 +1,13 @@
 //! What `agent doctor` prints about the queue, the executors and the port of figures.
 
-use crate::cli::commands::fleet::executor::program_of;
-use crate::cli::commands::fleet::monitor::Listening;
-use crate::cli::commands::fleet::records::{directories, open_queue};
-use crate::config::executors::executor;
-use crate::config::settings::Settings;
-use crate::fleet::location::Location;
-use crate::run::app::App;
-use crate::run::error::CliResult;
+use crate::commands::fleet::executor::program_of;
+use crate::commands::fleet::monitor::Listening;
+use crate::commands::fleet::records::{directories, open_queue};
+use agent_config::executors::executor;
+use agent_config::settings::Settings;
+use agent_fleet::location::Location;
+use agent_run::app::App;
+use agent_run::error::CliResult;
 use std::fmt::Write as _;
 
 /// Returns a line about the queue, if there is one, one about each executor that the user allows, and one about `fleet.listen`.

@@ -1,20 +1,20 @@
 //! Opens the queue, and shows its records.
 
-use crate::config::environment::Directories;
-use crate::config::fleet::NatsSettings;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::{TaskRecord, TaskState, TasksDocument};
-use crate::fleet::location::Location;
-use crate::fleet::nats::NatsStore;
-use crate::fleet::nats::connection::{Credentials, NatsServer};
-use crate::fleet::queue::Queue;
-use crate::fleet::sqlite::SqliteStore;
-use crate::report::json;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::error::{CliError, CliResult};
-use crate::terminal::one_line;
+use agent_config::environment::Directories;
+use agent_config::fleet::NatsSettings;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::{TaskRecord, TaskState, TasksDocument};
+use agent_fleet::location::Location;
+use agent_fleet::nats::NatsStore;
+use agent_fleet::nats::connection::{Credentials, NatsServer};
+use agent_fleet::queue::Queue;
+use agent_fleet::sqlite::SqliteStore;
+use agent_report::json;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::error::{CliError, CliResult};
+use agent_terminal::one_line;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::rc::Rc;

@@ -1,15 +1,15 @@
 //! A worker within the money of a day of all workers (`fleet.budget_usd`): each run may cost its `--budget`, which is reserved before.
 
-use crate::cli::commands::fleet::claim::AttemptRun;
-use crate::cli::commands::fleet::context::WorkerContext;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::fleet::day_budget::{DAY_BUDGET, DayBudget};
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::RunRequest;
-use crate::terminal::Style;
+use crate::commands::fleet::claim::AttemptRun;
+use crate::commands::fleet::context::WorkerContext;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::price::Usd;
+use agent_fleet::day_budget::{DAY_BUDGET, DayBudget};
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::RunRequest;
+use agent_terminal::Style;
 use std::cell::Cell;
 
 /// The money of a day.

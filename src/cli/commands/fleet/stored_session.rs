@@ -1,19 +1,19 @@
 //! The session of a run on a queue that other machines use: an object of the queue has it, in the form of `agent sessions export`.
 
-use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::commands::sessions::export::{PathReplacements, write_session};
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskRecord;
-use crate::core::run_result::RunResult;
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session::session_store;
-use crate::terminal::Style;
-use crate::text::invisible::escape_json;
+use crate::commands::fleet::context::WorkerContext;
+use crate::commands::sessions::export::{PathReplacements, write_session};
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::TaskRecord;
+use agent_core::run_result::RunResult;
+use agent_fleet::error::QueueError;
+use agent_fleet::queue::Queue;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session::session_store;
+use agent_terminal::Style;
+use agent_text::invisible::escape_json;
 
 /// Stores the session of `result` for the newest attempt of `task`, if other machines use the queue. What cannot be stored is logged: the
 /// session stays on this machine.

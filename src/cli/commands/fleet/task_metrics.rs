@@ -1,10 +1,10 @@
 //! The figures of a task that a worker does.
 
-use crate::cli::commands::fleet::context::WorkerContext;
-use crate::core::fleet::TaskRecord;
-use crate::core::hub::ActivationKind;
-use crate::core::run_result::RunResult;
-use crate::fleet::metrics::{Figure, Metrics};
+use crate::commands::fleet::context::WorkerContext;
+use agent_core::fleet::TaskRecord;
+use agent_core::hub::ActivationKind;
+use agent_core::run_result::RunResult;
+use agent_fleet::metrics::{Figure, Metrics};
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -1,13 +1,13 @@
 //! `agent tasks top`: a table of the queue and of what its workers do, drawn again all the time.
 
-use crate::core::failure::FailureKind;
-use crate::core::fleet::{TaskRecord, TaskState};
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
-use crate::fleet::selection::Selection;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::terminal::{PrintOutcome, StdoutTarget, one_line, row_count};
+use agent_core::failure::FailureKind;
+use agent_core::fleet::{TaskRecord, TaskState};
+use agent_fleet::error::QueueError;
+use agent_fleet::queue::Queue;
+use agent_fleet::selection::Selection;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_terminal::{PrintOutcome, StdoutTarget, one_line, row_count};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -84,7 +84,7 @@ fn table(counts: &[(TaskState, u64)], tasks: &[TaskRecord], now: u64, columns: O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::fleet::TaskSpec;
+    use agent_core::fleet::TaskSpec;
 
     #[test]
     fn the_table_has_the_counts_and_a_line_for_each_task_that_a_worker_does() {

@@ -1,9 +1,9 @@
 //! Arguments of `agent worker`. With `--hub`, `--mode` may name the activations that it performs instead of a permission mode.
 
-use crate::cli::commands::client_run::ClientArgs;
-use crate::cli::commands::run_args::parse_mode;
-use crate::core::hub::{ActivationKind, Lane};
-use crate::engine::policy::Mode;
+use crate::commands::client_run::ClientArgs;
+use crate::commands::run_args::parse_mode;
+use agent_core::hub::{ActivationKind, Lane};
+use agent_engine::policy::Mode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// The values of `--mode` for a Hub.

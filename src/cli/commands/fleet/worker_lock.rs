@@ -1,7 +1,7 @@
 //! Tells which workers of this machine are alive: each holds a lock on a file of its name.
 
-use crate::core::fleet::check_id;
-use crate::runtime::private_file::{create_new, open, try_lock};
+use agent_core::fleet::check_id;
+use agent_runtime::private_file::{create_new, open, try_lock};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};

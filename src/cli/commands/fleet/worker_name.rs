@@ -1,7 +1,7 @@
 //! The name of a worker in the records, which tells the machine on which it runs.
 
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{create_private_dir, open, synced};
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file::{create_private_dir, open, synced};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -75,7 +75,7 @@ fn host_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::fleet::check_id;
+    use agent_core::fleet::check_id;
 
     #[test]
     fn a_worker_knows_the_workers_of_its_machine() {

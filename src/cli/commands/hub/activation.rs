@@ -1,26 +1,26 @@
 //! One activation of an agent of a Hub: reads what it is about, runs the agent, posts the answer, and tells the Hub.
 
-use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
-use crate::cli::commands::fleet::context::{WorkerContext, is_worker_fault, key_refused};
-use crate::cli::commands::hub::context::HubContext;
-use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
-use crate::cli::commands::hub::prompt::{
+use crate::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
+use crate::commands::fleet::context::{WorkerContext, is_worker_fault, key_refused};
+use crate::commands::hub::context::HubContext;
+use crate::commands::hub::outbox::{NotPosted, Outbox};
+use crate::commands::hub::prompt::{
     exploration_prompt, is_no_answer, notification_prompt, posts_text, thread_text,
 };
-use crate::config::agent_definition::AgentDefinition;
-use crate::config::grants::Grants;
-use crate::core::failure::FailureKind;
-use crate::core::fleet::{TaskRecord, check_id};
-use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
-use crate::core::task_transitions::Ending;
-use crate::hub::agent_state::{AgentState, PostRefusal};
-use crate::hub::api::{BudgetHealth, Notification, Post};
-use crate::hub::client::HubError;
-use crate::hub::feed::{feed, start, state_key};
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
-use crate::terminal::Style;
-use crate::text::delimiter::Delimiter;
+use agent_config::agent_definition::AgentDefinition;
+use agent_config::grants::Grants;
+use agent_core::failure::FailureKind;
+use agent_core::fleet::{TaskRecord, check_id};
+use agent_core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
+use agent_core::task_transitions::Ending;
+use agent_hub::agent_state::{AgentState, PostRefusal};
+use agent_hub::api::{BudgetHealth, Notification, Post};
+use agent_hub::client::HubError;
+use agent_hub::feed::{feed, start, state_key};
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
+use agent_terminal::Style;
+use agent_text::delimiter::Delimiter;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -1,13 +1,13 @@
 //! The Hub of a worker: its client, its settings, and the definitions of its agents.
 
-use crate::config::agent_definition::AgentDefinition;
-use crate::config::grants::{GrantPolicy, Grants};
-use crate::config::hub::HubSettings;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::hub::client::HubClient;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
+use agent_config::agent_definition::AgentDefinition;
+use agent_config::grants::{GrantPolicy, Grants};
+use agent_config::hub::HubSettings;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_hub::client::HubClient;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -13,11 +13,11 @@ pub mod serve;
 mod skills;
 mod workspace;
 
-use crate::cli::commands::hub::dev::DevArgs;
-use crate::cli::commands::hub::serve::ServeArgs;
-use crate::cli::described::Described;
-use crate::run::app::App;
-use crate::run::error::CliResult;
+use crate::commands::hub::dev::DevArgs;
+use crate::commands::hub::serve::ServeArgs;
+use crate::described::Described;
+use ::agent_run::app::App;
+use ::agent_run::error::CliResult;
 use clap::Subcommand;
 
 /// The commands about a Hub.

@@ -1,13 +1,13 @@
 //! The activations of one agent (`agent worker --hub --agent ID`): the worker itself feeds the queue with them.
 
-use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::commands::hub::context::HubContext;
-use crate::core::fleet::TaskRecord;
-use crate::core::hub::{Activation, ActivationKind, Lane};
-use crate::hub::feed::{Fed, feed};
-use crate::messages;
-use crate::run::error::CliResult;
-use crate::terminal::Style;
+use crate::commands::fleet::context::WorkerContext;
+use crate::commands::hub::context::HubContext;
+use agent_core::fleet::TaskRecord;
+use agent_core::hub::{Activation, ActivationKind, Lane};
+use agent_hub::feed::{Fed, feed};
+use agent_messages as messages;
+use agent_run::error::CliResult;
+use agent_terminal::Style;
 
 /// Claims the activation of `agent` for the worker called `name`: for a notification if it has one, else to look for posts. With `is_asked_for`
 /// it does not wait for the time between two looks for posts.

@@ -1,16 +1,16 @@
 //! The posts of an activation. Each has a key over all attempts, is recorded before it is sent, and its outcome after: a post whose answer was
 //! lost is looked for on the Hub before it is sent once more.
 
-use crate::cli::commands::fleet::claim::Claim;
-use crate::core::fleet::TaskRecord;
-use crate::core::hub::{OutboxPost, PostState, PostTarget};
-use crate::fleet::error::QueueError;
-use crate::hub::agent_state::{AgentState, ERROR_KEY, PostLimits, PostRefusal};
-use crate::hub::client::{HubClient, HubError};
-use crate::hub::feed::state_key;
-use crate::messages;
-use crate::run::error::CliError;
-use crate::terminal::Style;
+use crate::commands::fleet::claim::Claim;
+use agent_core::fleet::TaskRecord;
+use agent_core::hub::{OutboxPost, PostState, PostTarget};
+use agent_fleet::error::QueueError;
+use agent_hub::agent_state::{AgentState, ERROR_KEY, PostLimits, PostRefusal};
+use agent_hub::client::{HubClient, HubError};
+use agent_hub::feed::state_key;
+use agent_messages as messages;
+use agent_run::error::CliError;
+use agent_terminal::Style;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use tokio::sync::Mutex;

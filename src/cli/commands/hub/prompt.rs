@@ -1,8 +1,8 @@
 //! The prompts of activations. What others have written is data between delimiters.
 
-use crate::hub::api::{BudgetHealth, Notification, Post};
-use crate::messages;
-use crate::text::delimiter::Delimiter;
+use agent_hub::api::{BudgetHealth, Notification, Post};
+use agent_messages as messages;
+use agent_text::delimiter::Delimiter;
 use std::fmt::Write as _;
 
 /// Maximum bytes of a thread in a prompt; the oldest comments are left out.
@@ -90,7 +90,7 @@ pub fn is_no_answer(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::api::{Author, Comment};
+    use agent_hub::api::{Author, Comment};
 
     #[test]
     fn b02_of_a_long_thread_the_newest_comments_are_in_the_prompt_and_no_text_leaves_its_marks() {

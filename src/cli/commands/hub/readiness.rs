@@ -1,9 +1,9 @@
 //! What `agent doctor` prints about the Hub and the definitions of its agents.
 
-use crate::cli::commands::hub::context::HubContext;
-use crate::config::agent_definition::AgentDefinition;
-use crate::config::settings::Settings;
-use crate::run::app::App;
+use crate::commands::hub::context::HubContext;
+use agent_config::agent_definition::AgentDefinition;
+use agent_config::settings::Settings;
+use agent_run::app::App;
 use std::fmt::Write as _;
 use std::path::Path;
 

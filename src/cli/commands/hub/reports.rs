@@ -1,11 +1,11 @@
 //! What an activation reports: to the Hub what it has used and why it failed, to the user what the Hub could not be told, and figures.
 
-use crate::cli::commands::hub::activation::ActivationRun;
-use crate::core::run_result::RunResult;
-use crate::fleet::metrics::Figure;
-use crate::hub::api::BudgetHealth;
-use crate::messages;
-use crate::terminal::Style;
+use crate::commands::hub::activation::ActivationRun;
+use agent_core::run_result::RunResult;
+use agent_fleet::metrics::Figure;
+use agent_hub::api::BudgetHealth;
+use agent_messages as messages;
+use agent_terminal::Style;
 use serde_json::json;
 
 /// US dollars for a million input and output tokens of a model whose price is not known: the Hub's budget must not last for ever.

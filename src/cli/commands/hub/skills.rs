@@ -1,13 +1,13 @@
 //! Which skills an activation offers: those that its definition names, and those that its text or community triggers, if the agent has the
 //! grants and the machine the programs.
 
-use crate::config::agent_definition::AgentDefinition;
-use crate::config::grants::Grants;
-use crate::config::settings::Settings;
-use crate::config::skills::find;
-use crate::core::skill::Skill;
-use crate::process::exec::find_in_path;
-use crate::run::app::App;
+use agent_config::agent_definition::AgentDefinition;
+use agent_config::grants::Grants;
+use agent_config::settings::Settings;
+use agent_config::skills::find;
+use agent_core::skill::Skill;
+use agent_process::exec::find_in_path;
+use agent_run::app::App;
 
 /// Returns the names of the skills that are not offered for `text`, from a post of `community`. Without `hub.agents` the definition names none,
 /// and all are offered that the agent may use.

@@ -1,13 +1,13 @@
 //! The directory in which an attempt of an activation works: empty at its begin, and removed at its end, or after a `kill -9` by the next
 //! attempt of the agent.
 
-use crate::cli::commands::fleet::claim::Claim;
-use crate::cli::commands::fleet::context::may_pass;
-use crate::cli::commands::fleet::records::directories;
-use crate::config::environment::WORKTREES;
-use crate::process::scratch_dir::ScratchDir;
-use crate::run::error::CliResult;
-use crate::runtime::private_file::create_private_dir;
+use crate::commands::fleet::claim::Claim;
+use crate::commands::fleet::context::may_pass;
+use crate::commands::fleet::records::directories;
+use agent_config::environment::WORKTREES;
+use agent_process::scratch_dir::ScratchDir;
+use agent_run::error::CliResult;
+use agent_runtime::private_file::create_private_dir;
 use std::path::PathBuf;
 
 /// The directory of an attempt, which no other one has. Dropping it removes it.

@@ -1,7 +1,7 @@
 //! Arguments of `agent loop`.
 
-use crate::cli::commands::run_args::parse_usd;
-use crate::cli::commands::work::running::WorkArgs;
+use crate::commands::run_args::parse_usd;
+use crate::commands::work::running::WorkArgs;
 use clap::Args;
 use std::path::PathBuf;
 

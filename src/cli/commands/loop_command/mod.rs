@@ -4,10 +4,10 @@ pub mod args;
 mod iteration;
 mod progress_file;
 
-use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
-use crate::cli::commands::loop_command::iteration::Iterations;
-use crate::cli::commands::work::running::{RunWords, run_command};
-use crate::run::app::App;
+use crate::commands::loop_command::args::{COMMAND, LoopArgs};
+use crate::commands::loop_command::iteration::Iterations;
+use crate::commands::work::running::{RunWords, run_command};
+use agent_run::app::App;
 
 /// Runs `agent loop` and returns the exit code.
 pub fn run_loop(app: &App, args: LoopArgs, run_words: RunWords) -> u8 {

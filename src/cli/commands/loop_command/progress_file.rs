@@ -1,9 +1,9 @@
 //! The progress file of a loop: one entry for each iteration, which the next iteration is shown.
 
-use crate::cli::commands::report_file::ReportFile;
-use crate::messages;
-use crate::run::app::App;
-use crate::terminal::Style;
+use crate::commands::report_file::ReportFile;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_terminal::Style;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The tools of `agent mcp serve` and their arguments.
 
-use crate::core::price::Usd;
+use agent_core::price::Usd;
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;

@@ -2,9 +2,9 @@
 
 use super::calls::{Call, tools};
 use super::questions::{answer, form};
-use crate::messages;
-use crate::run::client::ClientQuestion;
-use crate::runtime::clock::Clock;
+use agent_messages as messages;
+use agent_run::client::ClientQuestion;
+use agent_runtime::clock::Clock;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{

@@ -1,7 +1,7 @@
 //! Questions of a run as questions of MCP to the client (elicitation).
 
-use crate::engine::approver::{ApproverAnswer, Question};
-use crate::terminal::sanitize;
+use agent_engine::approver::{ApproverAnswer, Question};
+use agent_terminal::sanitize;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Value, json};
 

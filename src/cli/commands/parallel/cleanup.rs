@@ -1,20 +1,20 @@
 //! `agent parallel-cleanup`: removes the worktrees and branches of commands that have ended.
 
-use crate::cli::commands::eval::directories;
-use crate::cli::commands::parallel::args::CleanupArgs;
-use crate::cli::commands::work::record::{RecordedWork, WorkRecord, work_store};
-use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
-use crate::config::settings::Settings;
-use crate::core::run_result::ModifiedFile;
-use crate::core::work::Worktree;
-use crate::engine::worktree::Repository;
-use crate::engine::worktree_commit::Committed;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::exit_code::ExitCode;
-use crate::run::output::print;
-use crate::terminal::Style;
+use crate::commands::eval::directories;
+use crate::commands::parallel::args::CleanupArgs;
+use crate::commands::work::record::{RecordedWork, WorkRecord, work_store};
+use crate::commands::work::worktrees::{git_launcher, open_repository, unusable};
+use agent_config::settings::Settings;
+use agent_core::run_result::ModifiedFile;
+use agent_core::work::Worktree;
+use agent_engine::worktree::Repository;
+use agent_engine::worktree_commit::Committed;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::exit_code::ExitCode;
+use agent_run::output::print;
+use agent_terminal::Style;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! The tasks of `agent parallel`: from the command line, a file of JSON lines, or the record of a command that is resumed.
 
-use crate::cli::commands::parallel::args::ParallelArgs;
-use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::prompt::read_prompt;
+use crate::commands::parallel::args::ParallelArgs;
+use agent_config::text_file::read_text;
+use agent_core::failure::FailureKind;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::prompt::read_prompt;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,24 +1,24 @@
 //! What a step of a pipeline does: runs of agents, a command, a debate, or steps of its own.
 
-use crate::cli::commands::pipeline_command::interrupted_command::StatesBefore;
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, no_run, why_stopped};
-use crate::cli::commands::work::debate::{HeldDebate, check_distinct};
-use crate::cli::commands::work::record::EndedRun;
-use crate::cli::commands::work::running::{Stop, is_no_success};
-use crate::cli::commands::work::workers::{concurrent_request, read_only_request};
-use crate::config::pipeline::variables::replace;
-use crate::config::pipeline::{Action, Debate, Schema, Step};
-use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{Consolidation, WorkRun, WorkStopReason};
-use crate::engine::guardrails::quality_gate::QualityGate;
-use crate::messages;
-use crate::process::launch::ExitReason;
-use crate::run::error::{CliError, CliResult};
-use crate::run::preparation::PromptData;
-use crate::run::request::{AnswerSchema, RunRequest, Task};
+use crate::commands::pipeline_command::interrupted_command::StatesBefore;
+use crate::commands::pipeline_command::steps::{BegunStep, Steps, no_run, why_stopped};
+use crate::commands::work::debate::{HeldDebate, check_distinct};
+use crate::commands::work::record::EndedRun;
+use crate::commands::work::running::{Stop, is_no_success};
+use crate::commands::work::workers::{concurrent_request, read_only_request};
+use agent_config::pipeline::variables::replace;
+use agent_config::pipeline::{Action, Debate, Schema, Step};
+use agent_core::failure::FailureKind;
+use agent_core::price::Usd;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_core::work::{Consolidation, WorkRun, WorkStopReason};
+use agent_engine::guardrails::quality_gate::QualityGate;
+use agent_messages as messages;
+use agent_process::launch::ExitReason;
+use agent_run::error::{CliError, CliResult};
+use agent_run::preparation::PromptData;
+use agent_run::request::{AnswerSchema, RunRequest, Task};
 use std::time::Duration;
 
 impl Steps<'_> {

@@ -1,6 +1,6 @@
 //! Arguments of `agent pipeline`.
 
-use crate::cli::commands::run_args::RunOptions;
+use crate::commands::run_args::RunOptions;
 use clap::Args;
 
 /// Name of the command in records.

@@ -1,12 +1,12 @@
 //! The checkpoint after a step: a commit of its changes, under a reference or on the current branch.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
-use crate::config::pipeline::{Checkpoint, Step};
-use crate::core::quality_gate::GateResult;
-use crate::engine::file_commit::{CommitWriter, advance_branch, changed_files, filtered_files};
-use crate::journal::checkpoint_refs::ref_name;
-use crate::messages;
-use crate::terminal::Style;
+use crate::commands::pipeline_command::steps::{BegunStep, Steps};
+use agent_config::pipeline::{Checkpoint, Step};
+use agent_core::quality_gate::GateResult;
+use agent_engine::file_commit::{CommitWriter, advance_branch, changed_files, filtered_files};
+use agent_journal::checkpoint_refs::ref_name;
+use agent_messages as messages;
+use agent_terminal::Style;
 use std::time::Duration;
 
 /// Name of the checkpoint among the checks of a step.

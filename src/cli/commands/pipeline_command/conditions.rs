@@ -1,16 +1,16 @@
 //! Decides whether a step of a pipeline runs.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, no_run};
-use crate::cli::commands::work::checks::check_gate;
-use crate::config::pipeline::variables::{is_true, replace};
-use crate::config::pipeline::{Step, expression};
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::WorkRun;
-use crate::process::launch::ExitReason;
-use crate::run::error::CliResult;
-use crate::terminal::one_line;
+use crate::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, no_run};
+use crate::commands::work::checks::check_gate;
+use agent_config::pipeline::variables::{is_true, replace};
+use agent_config::pipeline::{Step, expression};
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_core::work::WorkRun;
+use agent_process::launch::ExitReason;
+use agent_run::error::CliResult;
+use agent_terminal::one_line;
 
 /// Whether a step runs.
 pub enum Decision {

@@ -3,18 +3,18 @@
 //! Files that were changed before the command or after the kill are left as they are: a file is touched each second while the command
 //! runs, and the launcher ends a command within a second of the death of this process.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
-use crate::cli::commands::work::record::work_store;
-use crate::core::failure::FailureKind;
-use crate::core::file_change::{Change, FileState};
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
-use crate::run::undo_store::content_store;
-use crate::runtime::private_file;
-use crate::terminal::{Style, sanitize};
-use crate::workspace::Workspace;
-use crate::workspace::baseline::Baseline;
-use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
+use crate::commands::pipeline_command::steps::{BegunStep, Steps};
+use crate::commands::work::record::work_store;
+use agent_core::failure::FailureKind;
+use agent_core::file_change::{Change, FileState};
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
+use agent_run::undo_store::content_store;
+use agent_runtime::private_file;
+use agent_terminal::{Style, sanitize};
+use agent_workspace::Workspace;
+use agent_workspace::baseline::Baseline;
+use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;

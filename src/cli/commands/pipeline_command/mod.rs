@@ -14,15 +14,15 @@ pub mod source;
 mod step_checks;
 mod steps;
 
-use crate::cli::commands::pipeline_command::args::{COMMAND, PipelineArgs};
-use crate::cli::commands::pipeline_command::setup::PipelineSetup;
-use crate::cli::commands::pipeline_command::source::read_pipeline;
-use crate::cli::commands::pipeline_command::steps::Steps;
-use crate::cli::commands::work::outcome::end_command;
-use crate::cli::commands::work::resume::{resume, resumed_id};
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::output::print;
+use crate::commands::pipeline_command::args::{COMMAND, PipelineArgs};
+use crate::commands::pipeline_command::setup::PipelineSetup;
+use crate::commands::pipeline_command::source::read_pipeline;
+use crate::commands::pipeline_command::steps::Steps;
+use crate::commands::work::outcome::end_command;
+use crate::commands::work::resume::{resume, resumed_id};
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::output::print;
 use std::path::Path;
 
 /// The word before a file that is only checked.

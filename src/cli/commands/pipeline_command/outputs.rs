@@ -1,10 +1,10 @@
 //! What the steps so far have brought: variables, outputs and their status.
 
-use crate::config::pipeline::Step;
-use crate::config::pipeline::expression::StepState;
-use crate::config::pipeline::variables::Variables;
-use crate::core::stop_reason::Status;
-use crate::core::work::WorkRun;
+use agent_config::pipeline::Step;
+use agent_config::pipeline::expression::StepState;
+use agent_config::pipeline::variables::Variables;
+use agent_core::stop_reason::Status;
+use agent_core::work::WorkRun;
 use std::collections::BTreeMap;
 
 /// Maximum bytes of an output that is the value of a variable.
@@ -51,8 +51,8 @@ fn status(run: &WorkRun) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::quality_gate::GateResult;
-    use crate::core::run_result::RunResult;
+    use agent_core::quality_gate::GateResult;
+    use agent_core::run_result::RunResult;
 
     fn run(output: &str) -> WorkRun {
         let result = RunResult { status: Status::Success, output: output.into(), ..RunResult::default() };

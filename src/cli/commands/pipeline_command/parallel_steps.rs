@@ -1,14 +1,14 @@
 //! Runs the steps of a `parallel` step at the same time.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, last_run, no_run};
-use crate::config::pipeline::Step;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::core::work::{WorkRun, WorkStopReason};
-use crate::messages;
-use crate::run::assemble;
-use crate::run::error::CliResult;
-use crate::terminal::{Style, one_line};
+use crate::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, last_run, no_run};
+use agent_config::pipeline::Step;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::Status;
+use agent_core::work::{WorkRun, WorkStopReason};
+use agent_messages as messages;
+use agent_run::assemble;
+use agent_run::error::CliResult;
+use agent_terminal::{Style, one_line};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

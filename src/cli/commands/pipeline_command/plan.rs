@@ -1,15 +1,15 @@
 //! The plan of `--dry-run`: what each step would do.
 
-use crate::cli::commands::pipeline_command::args::COMMAND;
-use crate::cli::commands::pipeline_command::setup::PipelineSetup;
-use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::config::pipeline::variables::replace;
-use crate::config::pipeline::{Action, Checkpoint, Step};
-use crate::core::stop_reason::Status;
-use crate::core::work::{WorkResult, WorkStopReason};
-use crate::messages;
-use crate::report::answer_shown::AnswerShown;
-use crate::terminal::one_line;
+use crate::commands::pipeline_command::args::COMMAND;
+use crate::commands::pipeline_command::setup::PipelineSetup;
+use crate::commands::work::outcome::WorkOutcome;
+use agent_config::pipeline::variables::replace;
+use agent_config::pipeline::{Action, Checkpoint, Step};
+use agent_core::stop_reason::Status;
+use agent_core::work::{WorkResult, WorkStopReason};
+use agent_messages as messages;
+use agent_report::answer_shown::AnswerShown;
+use agent_terminal::one_line;
 use std::fmt::Write as _;
 
 /// Characters of a text in the plan.

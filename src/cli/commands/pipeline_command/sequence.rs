@@ -1,23 +1,23 @@
 //! Runs the steps of a pipeline one after another.
 
-use crate::cli::commands::pipeline_command::args::COMMAND;
-use crate::cli::commands::pipeline_command::conditions::Decision;
-use crate::cli::commands::pipeline_command::outputs::{MAX_VALUE_BYTES, Outputs};
-use crate::cli::commands::pipeline_command::setup::PipelineSetup;
-use crate::cli::commands::pipeline_command::steps::{
+use crate::commands::pipeline_command::args::COMMAND;
+use crate::commands::pipeline_command::conditions::Decision;
+use crate::commands::pipeline_command::outputs::{MAX_VALUE_BYTES, Outputs};
+use crate::commands::pipeline_command::setup::PipelineSetup;
+use crate::commands::pipeline_command::steps::{
     BegunStep, Steps, VALUE_CHARS, last_run, no_run, step_name, why_stopped,
 };
-use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::cli::commands::work::record::WorkRecord;
-use crate::cli::commands::work::running::{NewTask, RunningWork, WorkTask};
-use crate::config::pipeline::Step;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::core::work::{WorkRun, WorkStopReason};
-use crate::messages;
-use crate::report::answer_shown::AnswerShown;
-use crate::run::error::CliResult;
-use crate::terminal::{Style, one_line, sanitize};
+use crate::commands::work::outcome::WorkOutcome;
+use crate::commands::work::record::WorkRecord;
+use crate::commands::work::running::{NewTask, RunningWork, WorkTask};
+use agent_config::pipeline::Step;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::Status;
+use agent_core::work::{WorkRun, WorkStopReason};
+use agent_messages as messages;
+use agent_report::answer_shown::AnswerShown;
+use agent_run::error::CliResult;
+use agent_terminal::{Style, one_line, sanitize};
 use std::iter;
 use std::time::Duration;
 

@@ -1,21 +1,21 @@
 //! The pipeline of a command line: its file, variables, first step and trust, checked before anything runs.
 
-use crate::cli::commands::pipeline_command::args::PipelineArgs;
-use crate::cli::commands::pipeline_command::source::{parse_pipeline, read_pipeline};
-use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::config::error::ConfigError;
-use crate::config::flags::Flags;
-use crate::config::load::LoadedConfig;
-use crate::config::pipeline::Pipeline;
-use crate::config::pipeline::variables::{Variables, check_name};
-use crate::config::settings::Settings;
-use crate::config::trust::TrustFlag;
-use crate::config::trust::pipelines::{WorkspacePipeline, fact_cache};
-use crate::core::failure::FailureKind;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::RunRequest;
+use crate::commands::pipeline_command::args::PipelineArgs;
+use crate::commands::pipeline_command::source::{parse_pipeline, read_pipeline};
+use crate::commands::work::record::{RecordedWork, work_store};
+use agent_config::error::ConfigError;
+use agent_config::flags::Flags;
+use agent_config::load::LoadedConfig;
+use agent_config::pipeline::Pipeline;
+use agent_config::pipeline::variables::{Variables, check_name};
+use agent_config::settings::Settings;
+use agent_config::trust::TrustFlag;
+use agent_config::trust::pipelines::{WorkspacePipeline, fact_cache};
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::RunRequest;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,13 +1,13 @@
 //! Reads pipeline files.
 
-use crate::config::pipeline::{MAX_PIPELINE_BYTES, Pipeline, Schema, parse};
-use crate::config::settings::Settings;
-use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
-use crate::messages;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output_schema::{given, read_output_schema};
-use crate::terminal::one_line;
+use agent_config::pipeline::{MAX_PIPELINE_BYTES, Pipeline, Schema, parse};
+use agent_config::settings::Settings;
+use agent_config::text_file::read_text;
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output_schema::{given, read_output_schema};
+use agent_terminal::one_line;
 use std::path::Path;
 
 /// Characters of a file name in a message.

@@ -1,13 +1,13 @@
 //! The checks after a step of a pipeline, and how its commands run.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, last_run};
-use crate::cli::commands::work::checks::{Commands, check_gate, run_gates};
-use crate::config::pipeline::Action;
-use crate::config::pipeline::variables::environment;
-use crate::core::work::WorkStopReason;
-use crate::engine::gate_runner::GateRun;
-use crate::engine::guardrails::quality_gate::QualityGate;
-use crate::run::error::CliResult;
+use crate::commands::pipeline_command::steps::{BegunStep, Steps, last_run};
+use crate::commands::work::checks::{Commands, check_gate, run_gates};
+use agent_config::pipeline::Action;
+use agent_config::pipeline::variables::environment;
+use agent_core::work::WorkStopReason;
+use agent_engine::gate_runner::GateRun;
+use agent_engine::guardrails::quality_gate::QualityGate;
+use agent_run::error::CliResult;
 
 impl Steps<'_> {
     /// Runs the checks of the step, and writes its checkpoint; returns why the step failed, if it did.

@@ -1,15 +1,15 @@
 //! The requests, results and notifications of `agent serve`.
 
-use crate::cli::bridge::json_rpc::message::{invalid_params, parameters};
-use crate::core::file_change::Change;
-use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
-use crate::engine::policy::Mode;
-use crate::report::json_stream::StreamLine;
-use crate::run::client::RunBounds;
-use crate::run::session_list::ListedSession;
-use crate::terminal::one_line;
+use crate::bridge::json_rpc::message::{invalid_params, parameters};
 use agent_client_protocol_schema::v1::Error;
+use agent_core::file_change::Change;
+use agent_core::price::Usd;
+use agent_core::run_result::RunResult;
+use agent_engine::policy::Mode;
+use agent_report::json_stream::StreamLine;
+use agent_run::client::RunBounds;
+use agent_run::session_list::ListedSession;
+use agent_terminal::one_line;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -51,7 +51,7 @@ fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 #[expect(clippy::disallowed_methods, reason = "the test compares with a file, and writes it when asked to")]
 fn the_schema_of_the_protocol_is_the_one_of_the_types() {
     let (path, generated) =
-        (concat!(env!("CARGO_MANIFEST_DIR"), "/config/schema/rpc.json"), format!("{:#}\n", rpc()));
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/schema/rpc.json"), format!("{:#}\n", rpc()));
     if std::env::var_os("AGENT_UPDATE_SCHEMA").is_some() {
         std::fs::write(path, &generated).unwrap();
     }

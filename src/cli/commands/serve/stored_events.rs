@@ -1,11 +1,11 @@
 //! The stored events of a session as notifications.
 
 use super::protocol::Notification;
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::core::event::{Event, Record};
-use crate::journal::read;
-use crate::redactor::Redactor;
-use crate::report::json_stream::StreamLine;
+use crate::bridge::json_rpc::outbox::Outbox;
+use agent_core::event::{Event, Record};
+use agent_journal::read;
+use agent_redactor::Redactor;
+use agent_report::json_stream::StreamLine;
 use std::io;
 use std::path::PathBuf;
 use tokio::sync::mpsc;

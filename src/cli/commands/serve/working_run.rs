@@ -1,19 +1,19 @@
 //! A run of a client: its events and result as notifications, its questions, and what interrupts it.
 
 use super::protocol::{ApprovalQuestion, Approve, Decision, Notification};
-use crate::cli::bridge::json_rpc::message::invalid_params;
-use crate::cli::bridge::json_rpc::outbox::Outbox;
-use crate::core::event::Record;
-use crate::core::run_result::RunResult;
-use crate::engine::approver::{ApproverAnswer, Question};
-use crate::report::json_stream::SlowReader;
-use crate::run::app::App;
-use crate::run::client::{ClientQuestion, RunClient};
-use crate::run::input_images::InputImages;
-use crate::run::perform::run_for_client;
-use crate::run::request::RunRequest;
-use crate::terminal::sanitize;
+use crate::bridge::json_rpc::message::invalid_params;
+use crate::bridge::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::Error;
+use agent_core::event::Record;
+use agent_core::run_result::RunResult;
+use agent_engine::approver::{ApproverAnswer, Question};
+use agent_report::json_stream::SlowReader;
+use agent_run::app::App;
+use agent_run::client::{ClientQuestion, RunClient};
+use agent_run::input_images::InputImages;
+use agent_run::perform::run_for_client;
+use agent_run::request::RunRequest;
+use agent_terminal::sanitize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -4,17 +4,17 @@ use super::export_format::{
     EXPORT_VERSION, EXPORT_VERSION_WITHOUT_IMAGES, ExportHeader, ExportedImage, ExportedOutput, io_failure,
 };
 use super::{CommandContext, read_session};
-use crate::core::event::{Event, Record};
-use crate::core::failure::FailureKind;
-use crate::core::image::{Image, ImageSource};
-use crate::journal::images::ImageDir;
-use crate::journal::session_store::SessionStore;
-use crate::journal::write::encode;
-use crate::redactor::Redactor;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::text::invisible::escape_json;
-use crate::tools::outputs::MAX_OUTPUT_BYTES;
+use agent_core::event::{Event, Record};
+use agent_core::failure::FailureKind;
+use agent_core::image::{Image, ImageSource};
+use agent_journal::images::ImageDir;
+use agent_journal::session_store::SessionStore;
+use agent_journal::write::encode;
+use agent_redactor::Redactor;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_text::invisible::escape_json;
+use agent_tools::outputs::MAX_OUTPUT_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;

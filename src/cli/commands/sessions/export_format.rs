@@ -1,8 +1,8 @@
 //! Format of an exported session: JSON lines with a header, the records of its journal, and each stored output.
 
-use crate::core::failure::FailureKind;
-use crate::core::image::Image;
-use crate::run::error::CliError;
+use agent_core::failure::FailureKind;
+use agent_core::image::Image;
+use agent_run::error::CliError;
 use serde::{Deserialize, Serialize};
 use std::io;
 

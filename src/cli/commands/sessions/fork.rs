@@ -1,12 +1,12 @@
 //! `agent sessions fork`: creates a new session from the conversation of another one.
 
 use super::{CommandContext, read_session};
-use crate::journal::copy::{rewrite_for_session, up_to_step};
-use crate::journal::images::IMAGES_DIR;
-use crate::journal::session_store::SessionStore;
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::runtime::private_file::create_private_dir;
+use agent_journal::copy::{rewrite_for_session, up_to_step};
+use agent_journal::images::IMAGES_DIR;
+use agent_journal::session_store::SessionStore;
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_runtime::private_file::create_private_dir;
 use std::io;
 use std::path::Path;
 

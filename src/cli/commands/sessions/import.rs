@@ -2,15 +2,15 @@
 
 use super::CommandContext;
 use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedImage, ExportedOutput, io_failure};
-use crate::core::event::Record;
-use crate::core::image::{Image, ImageStore};
-use crate::journal::copy::rewrite_imported;
-use crate::journal::images::{IMAGES_DIR, ImageDir};
-use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::runtime::private_file::create_private_dir;
-use crate::tools::outputs::is_file_name;
+use agent_core::event::Record;
+use agent_core::image::{Image, ImageStore};
+use agent_journal::copy::rewrite_imported;
+use agent_journal::images::{IMAGES_DIR, ImageDir};
+use agent_journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_runtime::private_file::create_private_dir;
+use agent_tools::outputs::is_file_name;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fs::OpenOptions;

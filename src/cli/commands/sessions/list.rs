@@ -2,15 +2,15 @@
 
 use super::args::ListArgs;
 use super::{CommandContext, TASK_CHARS, unreadable};
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::stop_reason::StopReason;
-use crate::messages;
-use crate::report::json;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session_list::{ListedSession, sessions_of_gone_workspaces};
-use crate::terminal::one_line;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::stop_reason::StopReason;
+use agent_messages as messages;
+use agent_report::json;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session_list::{ListedSession, sessions_of_gone_workspaces};
+use agent_terminal::one_line;
 use std::fmt::Write;
 
 /// Characters of the path of a workspace.

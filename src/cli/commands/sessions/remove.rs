@@ -1,18 +1,18 @@
 //! `agent sessions rm` and `agent sessions cleanup`: remove sessions.
 
 use super::CommandContext;
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::engine::git::delete_references;
-use crate::journal::retention::{CleanupReport, expired_sessions, remove_expired};
-use crate::journal::session_store::SessionError;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::run::session::{check_session, session_store, use_state_with};
-use crate::terminal::Style;
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_engine::git::delete_references;
+use agent_journal::retention::{CleanupReport, expired_sessions, remove_expired};
+use agent_journal::session_store::SessionError;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_run::session::{check_session, session_store, use_state_with};
+use agent_terminal::Style;
 use std::fmt::Write;
 
 /// Removes the sessions `ids`, those of a renamed project too; a failure of one does not stop the others.

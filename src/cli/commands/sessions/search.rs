@@ -1,13 +1,13 @@
 //! `agent sessions search`: searches for a text in the messages of users, models and tools.
 
 use super::{CommandContext, unreadable};
-use crate::core::event::{Event, MessageOrigin};
-use crate::core::failure::FailureKind;
-use crate::journal::read;
-use crate::journal::step_counter::StepCounter;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::one_line;
+use agent_core::event::{Event, MessageOrigin};
+use agent_core::failure::FailureKind;
+use agent_journal::read;
+use agent_journal::step_counter::StepCounter;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::one_line;
 use regex::{Regex, RegexBuilder};
 
 /// Number of characters shown before and after a match.

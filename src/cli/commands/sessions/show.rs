@@ -1,16 +1,16 @@
 //! `agent sessions show`: prints the events of a session, one line each.
 
 use super::{CommandContext, TASK_CHARS};
-use crate::core::approval::ApprovalRequest;
-use crate::core::event::{Event, MessageAuthor, MessageOrigin, Purpose, Record};
-use crate::core::language::Language;
-use crate::core::message::{HistoryMessage, HistoryRole};
-use crate::core::run_result::RunResult;
-use crate::journal::step_counter::StepCounter;
-use crate::messages;
-use crate::run::error::CliResult;
-use crate::run::output::print;
-use crate::terminal::one_line;
+use agent_core::approval::ApprovalRequest;
+use agent_core::event::{Event, MessageAuthor, MessageOrigin, Purpose, Record};
+use agent_core::language::Language;
+use agent_core::message::{HistoryMessage, HistoryRole};
+use agent_core::run_result::RunResult;
+use agent_journal::step_counter::StepCounter;
+use agent_messages as messages;
+use agent_run::error::CliResult;
+use agent_run::output::print;
+use agent_terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

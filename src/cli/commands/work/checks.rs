@@ -1,12 +1,12 @@
 //! Commands that a command of several runs starts itself, such as checks: in the sandbox, until a signal.
 
-use crate::core::language::Language;
-use crate::engine::gate_runner::{GateRun, run_gate};
-use crate::engine::guardrails::quality_gate::QualityGate;
-use crate::process::launch::Launcher;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::error::CliResult;
+use agent_core::language::Language;
+use agent_engine::gate_runner::{GateRun, run_gate};
+use agent_engine::guardrails::quality_gate::QualityGate;
+use agent_process::launch::Launcher;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::error::CliResult;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;

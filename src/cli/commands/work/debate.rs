@@ -1,23 +1,23 @@
 //! A debate: models answer a question in rounds; a judge, another model, ends them when they agree, and sums up.
 
-use crate::cli::commands::work::limits::WorkLimits;
-use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
-use crate::cli::commands::work::workers::{read_only_request, run_together};
-use crate::config::flags::Flags;
-use crate::config::pipeline::Debate;
-use crate::core::failure::FailureKind;
-use crate::core::run_result::{Output, RunResult};
-use crate::core::work::Consolidation;
-use crate::journal::played_turns::PlayedTurns;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::assemble;
-use crate::run::client::RunBounds;
-use crate::run::error::CliResult;
-use crate::run::preparation::PromptData;
-use crate::run::request::{AnswerSchema, RunRequest, Task};
-use crate::terminal::{Style, one_line};
-use crate::text::excerpt;
+use crate::commands::work::limits::WorkLimits;
+use crate::commands::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
+use crate::commands::work::workers::{read_only_request, run_together};
+use agent_config::flags::Flags;
+use agent_config::pipeline::Debate;
+use agent_core::failure::FailureKind;
+use agent_core::run_result::{Output, RunResult};
+use agent_core::work::Consolidation;
+use agent_journal::played_turns::PlayedTurns;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::assemble;
+use agent_run::client::RunBounds;
+use agent_run::error::CliResult;
+use agent_run::preparation::PromptData;
+use agent_run::request::{AnswerSchema, RunRequest, Task};
+use agent_terminal::{Style, one_line};
+use agent_text::excerpt;
 use serde::Deserialize;
 
 /// The agent of all runs, unless another one is chosen; it reads and searches.

@@ -1,14 +1,14 @@
 //! The limits of all runs of a command together.
 
-use crate::agent::total_budget::TotalBudget;
-use crate::cli::commands::work::record::WorkRecord;
-use crate::core::budget_share::BudgetCap;
-use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::core::work::WorkStopReason;
-use crate::run::error::{CliError, CliResult};
-use crate::run::request::RunRequest;
-use crate::runtime::clock::Clock;
+use crate::commands::work::record::WorkRecord;
+use agent_core::budget_share::BudgetCap;
+use agent_core::failure::FailureKind;
+use agent_core::price::Usd;
+use agent_core::work::WorkStopReason;
+use agent_run::error::{CliError, CliResult};
+use agent_run::request::RunRequest;
+use agent_runtime::clock::Clock;
+use agent_session::total_budget::TotalBudget;
 use std::rc::Rc;
 use std::time::Duration;
 

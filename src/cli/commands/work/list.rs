@@ -1,17 +1,17 @@
 //! `agent work`: lists, shows and removes the records of commands of several runs.
 
-use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::core::failure::FailureKind;
-use crate::core::work::WorkResult;
-use crate::journal::session_store::SessionStore;
-use crate::messages;
-use crate::report::session_report::ReportFormat;
-use crate::report::work_report;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::output::print;
-use crate::terminal::one_line;
+use crate::commands::common_args::CommonArgs;
+use crate::commands::work::record::{RecordedWork, work_store};
+use agent_core::failure::FailureKind;
+use agent_core::work::WorkResult;
+use agent_journal::session_store::SessionStore;
+use agent_messages as messages;
+use agent_report::session_report::ReportFormat;
+use agent_report::work_report;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::output::print;
+use agent_terminal::one_line;
 use clap::Subcommand;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,16 +1,16 @@
 //! What a run does whose session may have begun before: it starts, goes on, or has ended.
 
-use crate::core::budget_share::Amount;
-use crate::core::event::{Event, Record};
-use crate::core::message_origin::MessageOrigin;
-use crate::core::run_result::RunResult;
-use crate::core::usage::Usage;
-use crate::journal::read;
-use crate::journal::session_store::{SessionError, SessionStore};
-use crate::run::app::App;
-use crate::run::error::CliResult;
-use crate::run::preparation::Preparation;
-use crate::run::request::Task;
+use agent_core::budget_share::Amount;
+use agent_core::event::{Event, Record};
+use agent_core::message_origin::MessageOrigin;
+use agent_core::run_result::RunResult;
+use agent_core::usage::Usage;
+use agent_journal::read;
+use agent_journal::session_store::{SessionError, SessionStore};
+use agent_run::app::App;
+use agent_run::error::CliResult;
+use agent_run::preparation::Preparation;
+use agent_run::request::Task;
 use std::collections::BTreeSet;
 
 /// What a run does next.

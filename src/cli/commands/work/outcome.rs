@@ -1,17 +1,17 @@
 //! The end of a command of several runs: its document, report and exit code.
 
-use crate::cli::commands::report::RequestedReport;
-use crate::cli::commands::run_args::RunOptions;
-use crate::core::language::Language;
-use crate::core::stop_reason::Status;
-use crate::core::work::{WorkResult, WorkStopReason};
-use crate::messages;
-use crate::report::answer_shown::AnswerShown;
-use crate::report::{OutputFormat, json, work_report};
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::terminal::Style;
+use crate::commands::report::RequestedReport;
+use crate::commands::run_args::RunOptions;
+use agent_core::language::Language;
+use agent_core::stop_reason::Status;
+use agent_core::work::{WorkResult, WorkStopReason};
+use agent_messages as messages;
+use agent_report::answer_shown::AnswerShown;
+use agent_report::{OutputFormat, json, work_report};
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_terminal::Style;
 use std::io;
 
 /// The result of a command, with what is needed to show it.

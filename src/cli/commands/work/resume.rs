@@ -1,12 +1,12 @@
 //! Resumes a command from its record: runs its command line again, with the id of the record.
 
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::record::{RecordedWork, work_store};
-use crate::core::failure::FailureKind;
-use crate::core::work::WorkStopReason;
-use crate::messages;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
+use crate::commands::run_args::RunOptions;
+use crate::commands::work::record::{RecordedWork, work_store};
+use agent_core::failure::FailureKind;
+use agent_core::work::WorkStopReason;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
 
 /// Option whose value is secret.
 const KEY_OPTION: &str = "--api-key";

@@ -1,24 +1,24 @@
 //! A command of several runs while it works: its arguments, its runs within its limits, its log, and its end.
 
-use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::limits::WorkLimits;
-use crate::cli::commands::work::outcome::{WorkOutcome, end_command};
-use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart};
-use crate::cli::commands::work::resume::{kept_words, resume, resumed_id};
-use crate::config::settings::Settings;
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
-use crate::messages;
-use crate::report::OutputFormat;
-use crate::report::answer_shown::AnswerShown;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::prompt::read_prompt;
-use crate::run::request::RunRequest;
-use crate::terminal::Style;
+use crate::commands::run_args::RunOptions;
+use crate::commands::work::limits::WorkLimits;
+use crate::commands::work::outcome::{WorkOutcome, end_command};
+use crate::commands::work::record::{EndedRun, WorkRecord, WorkStart};
+use crate::commands::work::resume::{kept_words, resume, resumed_id};
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_core::work::{WorkResult, WorkRun, WorkStopReason};
+use agent_messages as messages;
+use agent_report::OutputFormat;
+use agent_report::answer_shown::AnswerShown;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::prompt::read_prompt;
+use agent_run::request::RunRequest;
+use agent_terminal::Style;
 use clap::Args;
 use std::cell::RefCell;
 

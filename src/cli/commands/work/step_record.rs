@@ -1,9 +1,9 @@
 //! The steps of a pipeline in the record of its command.
 
-use crate::cli::commands::work::record::{RecordedStep, WorkRecord};
-use crate::core::quality_gate::GateResult;
-use crate::core::work::{WorkEvent, WorkRun};
-use crate::run::error::CliResult;
+use crate::commands::work::record::{RecordedStep, WorkRecord};
+use agent_core::quality_gate::GateResult;
+use agent_core::work::{WorkEvent, WorkRun};
+use agent_run::error::CliResult;
 
 impl WorkRecord {
     fn step(&self, name: &str) -> Option<RecordedStep> {

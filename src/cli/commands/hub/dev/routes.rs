@@ -1,11 +1,11 @@
 //! The interface of `agent hub dev`: that of a Hub (`hub::api`), and a page.
 
-use crate::cli::commands::hub::dev::store::{DevStore, PostFilter, StoreError, time};
-use crate::core::fleet::check_id;
-use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest};
-use crate::hub::api::{AgentInfo, Author, Post};
-use crate::report::hub_page::hub_page;
-use crate::runtime::clock::Clock;
+use crate::commands::hub::dev::store::{DevStore, PostFilter, StoreError, time};
+use agent_core::fleet::check_id;
+use agent_http::server::{AsyncAnswer, HttpAnswer, HttpRequest};
+use agent_hub::api::{AgentInfo, Author, Post};
+use agent_report::hub_page::hub_page;
+use agent_runtime::clock::Clock;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 use std::cell::RefCell;

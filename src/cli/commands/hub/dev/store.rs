@@ -1,7 +1,7 @@
 //! The agents, posts and notifications of `agent hub dev`.
 
-use crate::core::failure::{Classified, FailureKind};
-use crate::hub::api::{AgentInfo, Author, BudgetHealth, Comment, Notification, Post};
+use agent_core::failure::{Classified, FailureKind};
+use agent_hub::api::{AgentInfo, Author, BudgetHealth, Comment, Notification, Post};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 use std::path::Path;

@@ -5,26 +5,26 @@ pub mod bridge;
 pub mod commands;
 pub mod described;
 
-use crate::cli::args::{Cli, Command};
-use crate::cli::commands::claude::args::ClaudeArgs;
-use crate::cli::commands::eval::args::EvalAction;
-use crate::cli::commands::{
+use crate::args::{Cli, Command};
+use crate::commands::claude::args::ClaudeArgs;
+use crate::commands::eval::args::EvalAction;
+use crate::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
     demo, diff, doctor, eval, exec, fleet, health, help, history, import, init, loop_command, man, mcp,
     memory, models, parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve,
     sessions, skills, start, stats, tools, trust, undo, work,
 };
-use crate::cli::described::Described;
-use crate::config::environment::Environment;
-use crate::core::approval::ApprovalAnswer;
-use crate::core::failure::FailureKind;
-use crate::process;
-use crate::run::app::App;
-use crate::run::error::{CliError, CliResult};
-use crate::run::exit_code::ExitCode;
-use crate::run::output::print;
-use crate::run::panic_hook;
-use crate::terminal::Style;
+use crate::described::Described;
+use agent_config::environment::Environment;
+use agent_core::approval::ApprovalAnswer;
+use agent_core::failure::FailureKind;
+use agent_process as process;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use agent_run::exit_code::ExitCode;
+use agent_run::output::print;
+use agent_run::panic_hook;
+use agent_terminal::Style;
 use clap::error::ErrorKind as ClapError;
 use clap::{FromArgMatches, Parser};
 
