@@ -3,7 +3,7 @@
 # target/executors, so the gate does not run it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --locked
+cargo build --locked --workspace
 AGENT_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 driver=$PWD/tests/clients/executors.py
 tools=$PWD/target/executors

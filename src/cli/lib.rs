@@ -10,31 +10,24 @@ use crate::commands::claude::args::ClaudeArgs;
 use crate::commands::eval::args::EvalAction;
 use crate::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
-    demo, diff, doctor, eval, exec, fleet, health, help, history, import, init, loop_command, man, mcp,
-    memory, models, parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve,
+    demo, diff, doctor, eval, exec, health, help, history, import, init, loop_command, man, mcp, memory,
+    models, parallel, pipeline_command, policy, program, redo, replay, report, review, run, schema, serve,
     sessions, skills, start, stats, tools, trust, undo, work,
 };
 use crate::described::Described;
-use agent_config::environment::Environment;
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
-use agent_process as process;
 use agent_run::app::App;
 use agent_run::error::{CliError, CliResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
-use agent_run::panic_hook;
 use agent_terminal::Style;
 use clap::error::ErrorKind as ClapError;
 use clap::{FromArgMatches, Parser};
 
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
-    process::disable_dumping();
-    process::umask::save_user_umask();
-    process::allocator::configure_allocator();
-    let app = App::new(Environment::read());
-    panic_hook::install(&app);
+    let app = agent_run::program::start();
     if let Some(parsed) = claude_arguments() {
         let code = match parsed {
             Ok(args) => claude::claude(&app, &args),
@@ -75,7 +68,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Chain(Described(args)) => return chain::chain(app, args, run_words),
         Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
         Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),
-        Command::Fleet(command) => return code(app, fleet::fleet(app, command)),
+        Command::Fleet(command) => return code(app, program::fleet(app, command)),
         Command::Work { command, common } => {
             work::list::work(app, command.map(Described::into_inner), &common)
         }
@@ -139,8 +132,8 @@ fn finish(app: &App, outcome: CliResult<()>) -> u8 {
     code(app, outcome.map(|()| ExitCode::Success.code()))
 }
 
-/// Returns the exit code, and reports an error.
-fn code(app: &App, outcome: CliResult<u8>) -> u8 {
+/// Returns the exit code of a command, and reports its error.
+pub fn code(app: &App, outcome: CliResult<u8>) -> u8 {
     outcome.unwrap_or_else(|error| {
         app.report_error(&error);
         error.exit_code().code()
@@ -148,7 +141,7 @@ fn code(app: &App, outcome: CliResult<u8>) -> u8 {
 }
 
 /// Prints help and version to standard output, and everything else as a usage error to standard error.
-fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
+pub fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
         ClapError::DisplayHelp | ClapError::DisplayVersion => {

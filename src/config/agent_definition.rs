@@ -5,10 +5,28 @@
 use super::error::ConfigError;
 use super::text_file::{is_absent, read_text, resolve_inside};
 use super::yaml::{self, Content, Node};
-use agent_hub::agent_state::PostLimits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::Path;
+
+/// How much an agent may post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostLimits {
+    /// Posts of a day.
+    pub daily_posts: u32,
+    /// Comments of a day.
+    pub daily_comments: u32,
+    /// Comments in one thread.
+    pub per_thread: u32,
+    /// Least time between two posts or comments, in seconds.
+    pub min_interval: u64,
+}
+
+impl Default for PostLimits {
+    fn default() -> Self {
+        Self { daily_posts: 5, daily_comments: 50, per_thread: 3, min_interval: 60 }
+    }
+}
 
 /// Maximum bytes of each of the two files.
 const MAX_FILE_BYTES: u64 = 128 << 10;

@@ -1,9 +1,11 @@
-//! The queue of tasks: submitted by anyone, done by workers, kept in an `SQLite` database or on a NATS server.
+//! The program `agent-fleet`: the queue of tasks and the agents of a Hub. Tasks are submitted by anyone, done by workers, kept in an `SQLite` database or on a NATS server.
 
 pub mod backoff;
 pub mod boot_clock;
+pub mod commands;
 pub mod day_budget;
 pub mod error;
+pub mod hub;
 pub mod leader;
 pub mod location;
 pub mod metrics;
@@ -24,3 +26,33 @@ pub mod shared_values;
 mod simulation_tests;
 pub mod sqlite;
 pub mod unreadable;
+
+use agent_cli::{code, print_parse_error};
+use agent_run::program;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use commands::FleetCommand;
+
+/// The queue of tasks of the terminal coding agent.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agent-fleet",
+    bin_name = "agent",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 110
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+/// Runs the program and returns its exit code.
+pub fn main() -> std::process::ExitCode {
+    let app = program::start();
+    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let code = match parsed {
+        Ok(Cli { command }) => code(&app, commands::fleet(&app, command)),
+        Err(error) => print_parse_error(&app, &error),
+    };
+    code.into()
+}

@@ -25,6 +25,7 @@ mod probe_dir;
 pub mod process_limit;
 #[cfg(target_os = "linux")]
 mod process_tree;
+pub mod program;
 pub mod protected;
 mod proxy_listener;
 pub mod recent_output;

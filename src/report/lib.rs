@@ -6,7 +6,6 @@ pub mod claude;
 pub mod codex_events;
 pub mod costs;
 pub mod dry_run;
-pub mod hub_page;
 pub mod human_log;
 mod human_log_end;
 pub mod json;

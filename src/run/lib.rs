@@ -25,6 +25,7 @@ pub mod output_schema;
 pub mod panic_hook;
 pub mod perform;
 pub mod preparation;
+pub mod program;
 pub mod prompt;
 pub mod request;
 pub mod run;

@@ -1,6 +1,6 @@
 //! `agent submit`, `agent tasks` and `agent worker`: the queue of tasks on one machine.
 
-use crate::support::run::{Finished, KEY, Lab, Running};
+use crate::support::run::{Finished, KEY, Lab, Running, program};
 use crate::support::schema;
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 /// A repository with one commit.
 fn repository() -> Lab {
@@ -694,4 +695,29 @@ fn submit_waits_for_its_tasks_and_prints_a_document() {
         worker.signal(Signal::TERM);
         worker.finish();
     }
+}
+
+#[test]
+fn without_its_program_a_command_of_the_queue_names_it_and_what_is_on_path_performs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let [alone, on_path] = ["alone", "bin"].map(|name| dir.path().join(name));
+    fs::create_dir_all(&alone).unwrap();
+    fs::create_dir_all(&on_path).unwrap();
+    let agent = alone.join("agent");
+    fs::copy(program(), &agent).unwrap();
+    let list = |arguments: &[&str]| {
+        let mut command = Command::new(&agent);
+        command.args(arguments).current_dir(&alone).env_clear();
+        command.env("HOME", dir.path()).env("PATH", &on_path).output().unwrap()
+    };
+    let output = list(&["tasks", "list"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("`agent tasks` needs the program agent-fleet"), "{told}");
+    assert!(told.contains("`agent help fleet` says how to install it"), "{told}");
+    std::os::unix::fs::symlink(format!("{}-fleet", program()), on_path.join("agent-fleet")).unwrap();
+    let output = list(&["tasks", "list"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = String::from_utf8(list(&["tasks", "list", "--help"]).stdout).unwrap();
+    assert!(help.contains("Usage: agent tasks list"), "{help}");
 }

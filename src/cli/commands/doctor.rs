@@ -1,10 +1,10 @@
 //! `agent doctor`: checks machine and configuration, and prints for each part what is missing and how to fix it.
 
 use crate::args::DoctorArgs;
-use crate::commands::fleet::readiness::queue_readiness;
-use crate::commands::hub::readiness::hub_readiness;
+use crate::commands::common_args::CommonArgs;
 use crate::commands::mcp_readiness;
 use crate::commands::model_readiness::{self, Readiness};
+use crate::commands::program::{self, FLEET};
 use crate::commands::trust;
 use agent_config::flags::Flags;
 use agent_config::instructions;
@@ -15,6 +15,7 @@ use agent_messages as messages;
 use agent_process::launch::Tier;
 use agent_process::probe::ProbeError;
 use agent_process::process_limit::ProcessLimit;
+use agent_process::program::output_of;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::costs::{Prices, user_prices};
@@ -23,7 +24,9 @@ use agent_run::error::{CliError, CliResult};
 use agent_run::model_chain::fallback_settings;
 use agent_run::output::print;
 use agent_run::session::session_store;
+use std::ffi::OsString;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 /// Checks the configured model and its fallbacks.
 async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
@@ -52,11 +55,9 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     directories::prepare(settings)?;
     let launcher = assemble::freshly_probed_launcher(app, settings)?;
     let prices = user_prices(&settings.costs)?;
-    let (models, servers, queue, hub) = app.block_on(async {
+    let (models, servers) = app.block_on(async {
         let models = models(app, settings, &prices, args.online).await;
-        let servers = mcp_readiness::servers(app, &loaded).await?;
-        let hub = hub_readiness(app, settings, args.online).await;
-        Ok((models, servers, queue_readiness(app, settings).await, hub))
+        Ok((models, mcp_readiness::servers(app, &loaded).await?))
     })?;
     let store = session_store(settings);
     let sessions = match store.list() {
@@ -78,8 +79,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let _ = writeln!(text, "keys           {}", model_readiness::set_key_variables(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
     text.push_str(&servers);
-    text.push_str(&queue);
-    text.push_str(&hub);
+    text.push_str(&queue_status(app, &args.common, args.online));
     let _ = writeln!(text, "sandbox        {}", sandbox_status(settings, launcher.tier()));
     for tried in launcher.tiers() {
         let found = match launcher.probe_tier(tried) {
@@ -95,6 +95,27 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let _ = writeln!(text, "processes      at most {most} per command: {}", held.meaning());
     print(&app.terminal, &text)?;
     if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
+}
+
+/// Returns what `agent-fleet` says about the queue and the Hub; nothing where it is not installed.
+fn queue_status(app: &App, common: &CommonArgs, online: bool) -> String {
+    let Some(path) = program::find(app, FLEET) else { return String::new() };
+    let flag = |name: &str, value: &Option<PathBuf>| {
+        value.iter().map(|value| format!("--{name}={}", value.display()).into()).collect::<Vec<_>>()
+    };
+    let online = online.then(|| OsString::from("--online"));
+    let words: Vec<OsString> = std::iter::once("readiness".into())
+        .chain(flag("config", &common.config))
+        .chain(flag("workspace", &common.workspace))
+        .chain(online)
+        .collect();
+    match output_of(&path, &words, app.environment.variables()) {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) => format!("queue          not usable: {} ended with {}\n", path.display(), output.status),
+        Err(error) => {
+            format!("queue          {}\n", messages::program_not_started(&path.to_string_lossy(), error))
+        }
+    }
 }
 
 /// Lists the instruction files that a session gets.

@@ -4,33 +4,33 @@ use agent_terminal::{sanitize, sanitize_prose};
 
 /// An HTML page under construction.
 #[derive(Debug, Default)]
-pub(crate) struct HtmlWriter(String);
+pub struct HtmlWriter(String);
 
 impl HtmlWriter {
     /// Adds markup, unescaped.
-    pub(crate) fn markup(&mut self, markup: &'static str) -> &mut Self {
+    pub fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     /// Adds text, escaped.
-    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+    pub fn text(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize_prose(text))
     }
 
     /// Adds text in which every character matters, such as a diff or arguments, escaped.
-    pub(crate) fn verbatim(&mut self, text: &str) -> &mut Self {
+    pub fn verbatim(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize(text))
     }
 
     /// Adds a number.
-    pub(crate) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+    pub fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         self.0.push_str(&number.into().to_string());
         self
     }
 
     /// Returns the page.
-    pub(crate) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         self.0
     }
 

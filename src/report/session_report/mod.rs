@@ -9,7 +9,7 @@ mod chart;
 mod github;
 mod html;
 pub(crate) mod html_page;
-pub(crate) mod html_writer;
+pub mod html_writer;
 mod junit;
 pub mod markdown;
 mod sarif;

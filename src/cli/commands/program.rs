@@ -1,0 +1,71 @@
+//! Commands that another program of this project performs: it stands beside this one, or on the search path.
+
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_process::program;
+use agent_run::app::App;
+use agent_run::error::{CliError, CliResult};
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The program of the queue and of the Hub.
+pub const FLEET: &str = "agent-fleet";
+
+/// Arguments for the other program.
+#[derive(Debug, Args)]
+pub struct ProgramArgs {
+    /// Arguments of the command; `--help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0.., value_name = "ARGS")]
+    pub words: Vec<OsString>,
+}
+
+/// The commands of the queue, which `agent-fleet` performs.
+#[derive(Debug, Subcommand)]
+pub enum FleetCommand {
+    /// Add tasks to the queue
+    #[command(disable_help_flag = true)]
+    Submit(ProgramArgs),
+    /// List, show, wait for, cancel or remove the tasks of the queue
+    #[command(disable_help_flag = true)]
+    Tasks(ProgramArgs),
+    /// Do the tasks of the queue, each in a worktree of its own
+    #[command(disable_help_flag = true)]
+    Worker(ProgramArgs),
+    /// Activate agents on a Hub: feed the queue with what it has for them
+    #[command(disable_help_flag = true)]
+    Hub(ProgramArgs),
+}
+
+/// Has `agent-fleet` perform a command of the queue.
+///
+/// # Errors
+/// When the program is not installed, or cannot be started.
+pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
+    let (name, args) = match command {
+        FleetCommand::Submit(args) => ("submit", args),
+        FleetCommand::Tasks(args) => ("tasks", args),
+        FleetCommand::Worker(args) => ("worker", args),
+        FleetCommand::Hub(args) => ("hub", args),
+    };
+    perform(app, FLEET, name, args)
+}
+
+/// Replaces this program with `name`, which performs `command`.
+///
+/// # Errors
+/// When the program is not installed, or cannot be started.
+fn perform(app: &App, name: &str, command: &str, args: ProgramArgs) -> CliResult<u8> {
+    let path = find(app, name).ok_or_else(|| {
+        CliError::new(FailureKind::Config, messages::program_missing(&format!("agent {command}"), name))
+    })?;
+    let words: Vec<OsString> = std::iter::once(command.into()).chain(args.words).collect();
+    let error = program::replace_with(&path, &words);
+    let message = messages::program_not_started(&path.to_string_lossy(), &error);
+    Err(CliError::new(FailureKind::Config, message))
+}
+
+/// Returns where the program `name` is.
+pub fn find(app: &App, name: &str) -> Option<PathBuf> {
+    program::find(name, app.environment.get("PATH"), app.environment.current_dir())
+}
