@@ -1,4 +1,4 @@
-//! Exporter of spans to a collector: OTLP over HTTP, with protobuf.
+//! Exporter of spans to a collector: OTLP over HTTP, in its JSON encoding (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
 
 use super::conventions::SCHEMA_URL;
 use super::export_failure::ExportFailure;
@@ -9,16 +9,8 @@ use agent_http::HttpError;
 use agent_http::post::{PostRequest, PostResponse, post, shown_address};
 use agent_messages as messages;
 use agent_terminal::one_line;
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::resource::v1::Resource as ProtoResource;
-use opentelemetry_proto::tonic::trace::v1::{
-    ResourceSpans, ScopeSpans, Span as ProtoSpan, Status, span, status,
-};
-use prost::Message;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -32,6 +24,33 @@ const RETRYABLE: [u16; 4] = [429, 502, 503, 504];
 const MESSAGE_CHARS: usize = 200;
 /// The trace flag of W3C Trace Context for a trace that is recorded.
 const SAMPLED: u32 = 1;
+/// Numbers of the kinds of a span, and of a status that is an error.
+const INTERNAL: u32 = 1;
+const CLIENT: u32 = 3;
+const ERROR: u32 = 2;
+
+/// The answer of a collector.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Answer {
+    partial_success: PartialSuccess,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PartialSuccess {
+    /// A 64-bit number: in JSON a text of digits, or a number.
+    rejected_spans: Value,
+    error_message: String,
+}
+
+impl PartialSuccess {
+    fn rejected(&self) -> usize {
+        let number = self.rejected_spans.as_str().and_then(|text| text.parse().ok());
+        let number = number.or_else(|| self.rejected_spans.as_u64()).unwrap_or_default();
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+}
 
 /// A collector.
 #[derive(Debug, Clone)]
@@ -45,7 +64,7 @@ pub struct OtlpEndpoint {
 impl OtlpEndpoint {
     /// Sends the spans in one request.
     pub(super) async fn export(&self, spans: &[Span], resource: &Resource) -> Result<(), ExportFailure> {
-        let body = request(spans, resource).encode_to_vec();
+        let body = request(spans, resource).to_string().into_bytes();
         let failure = |lost, reason: String| ExportFailure::new(lost, &shown_address(&self.url), &reason);
         let sent = timeout(EXPORT_TIME, self.send(body)).await;
         let response = sent
@@ -55,9 +74,9 @@ impl OtlpEndpoint {
             return Err(failure(spans.len(), messages::telemetry_refused(&response.status_line)));
         }
         // A body that is not OTLP is no sign of a loss.
-        let answer = ExportTraceServiceResponse::decode(response.body.as_slice()).unwrap_or_default();
-        let rejected = answer.partial_success.unwrap_or_default();
-        match usize::try_from(rejected.rejected_spans).unwrap_or_default() {
+        let answer: Answer = serde_json::from_slice(&response.body).unwrap_or_default();
+        let rejected = answer.partial_success;
+        match rejected.rejected() {
             0 => Ok(()),
             lost => {
                 let reason = messages::telemetry_rejected(&one_line(&rejected.error_message, MESSAGE_CHARS));
@@ -71,7 +90,7 @@ impl OtlpEndpoint {
         let request = PostRequest {
             url: &self.url,
             headers: &self.headers,
-            content_type: "application/x-protobuf",
+            content_type: "application/json",
             body: body.into(),
             connect: EXPORT_TIME,
         };
@@ -85,63 +104,58 @@ impl OtlpEndpoint {
 }
 
 /// Returns the message with all spans.
-fn request(spans: &[Span], resource: &Resource) -> ExportTraceServiceRequest {
+fn request(spans: &[Span], resource: &Resource) -> Value {
     let attributes = resource.attributes().into_iter();
-    let attributes =
-        attributes.map(|(name, value)| pair(name, &AttributeValue::Text(value.to_owned()))).collect();
-    let scope = InstrumentationScope {
-        name: "agent".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..InstrumentationScope::default()
-    };
-    let scope_spans = ScopeSpans {
-        scope: Some(scope),
-        spans: spans.iter().map(proto_span).collect(),
-        schema_url: SCHEMA_URL.to_owned(),
-    };
-    let resource_spans = ResourceSpans {
-        resource: Some(ProtoResource { attributes, ..ProtoResource::default() }),
-        scope_spans: vec![scope_spans],
-        schema_url: SCHEMA_URL.to_owned(),
-    };
-    ExportTraceServiceRequest { resource_spans: vec![resource_spans] }
+    let attributes = attributes.map(|(name, value)| pair(name, &AttributeValue::Text(value.to_owned())));
+    json!({"resourceSpans": [{
+        "resource": {"attributes": attributes.collect::<Vec<_>>()},
+        "scopeSpans": [{
+            "scope": {"name": "agent", "version": env!("CARGO_PKG_VERSION")},
+            "spans": spans.iter().map(encoded).collect::<Vec<_>>(),
+            "schemaUrl": SCHEMA_URL,
+        }],
+        "schemaUrl": SCHEMA_URL,
+    }]})
 }
 
-fn proto_span(span: &Span) -> ProtoSpan {
+fn encoded(span: &Span) -> Value {
     let kind = match span.kind {
-        SpanKind::Internal => span::SpanKind::Internal,
-        SpanKind::Client => span::SpanKind::Client,
+        SpanKind::Internal => INTERNAL,
+        SpanKind::Client => CLIENT,
     };
-    let status = span
-        .error
-        .as_ref()
-        .map(|error| Status { message: error.clone(), code: status::StatusCode::Error.into() });
-    ProtoSpan {
-        trace_id: span.trace_id.0.to_be_bytes().to_vec(),
-        span_id: span.id.0.to_be_bytes().to_vec(),
-        parent_span_id: span.parent.map(|id| id.0.to_be_bytes().to_vec()).unwrap_or_default(),
-        flags: SAMPLED,
-        name: span.name.clone(),
-        kind: kind.into(),
-        start_time_unix_nano: span.start_ns,
-        end_time_unix_nano: span.end_ns,
-        attributes: span.attributes.iter().map(|(name, value)| pair(name, value)).collect(),
-        status,
-        ..ProtoSpan::default()
+    let attributes = span.attributes.iter().map(|(name, value)| pair(name, value));
+    let mut encoded = json!({
+        "traceId": span.trace_id.hex(),
+        "spanId": span.id.hex(),
+        "flags": SAMPLED,
+        "name": span.name,
+        "kind": kind,
+        "startTimeUnixNano": span.start_ns.to_string(),
+        "endTimeUnixNano": span.end_ns.to_string(),
+        "attributes": attributes.collect::<Vec<_>>(),
+    });
+    if let Some(parent) = span.parent {
+        encoded["parentSpanId"] = parent.hex().into();
     }
+    if let Some(error) = &span.error {
+        encoded["status"] = json!({"code": ERROR, "message": error});
+    }
+    encoded
 }
 
-fn pair(name: &str, value: &AttributeValue) -> KeyValue {
-    let text = |text: &String| Value::StringValue(text.clone());
+fn pair(name: &str, value: &AttributeValue) -> Value {
+    let text = |text: &String| json!({"stringValue": text});
     let value = match value {
         AttributeValue::Text(value) => text(value),
-        AttributeValue::Integer(value) => Value::IntValue(i64::try_from(*value).unwrap_or(i64::MAX)),
-        AttributeValue::Number(value) => Value::DoubleValue(*value),
-        AttributeValue::Bool(value) => Value::BoolValue(*value),
+        // A 64-bit number is a text of digits.
+        AttributeValue::Integer(value) => {
+            json!({"intValue": i64::try_from(*value).unwrap_or(i64::MAX).to_string()})
+        }
+        AttributeValue::Number(value) => json!({"doubleValue": value}),
+        AttributeValue::Bool(value) => json!({"boolValue": value}),
         AttributeValue::Texts(values) => {
-            let values = values.iter().map(|value| AnyValue { value: Some(text(value)) }).collect();
-            Value::ArrayValue(ArrayValue { values })
+            json!({"arrayValue": {"values": values.iter().map(text).collect::<Vec<_>>()}})
         }
     };
-    KeyValue { key: name.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+    json!({"key": name, "value": value})
 }

@@ -1,10 +1,6 @@
 //! A collector of OpenTelemetry on this machine: stores the requests of OTLP over HTTP, and answers as a test wants.
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
-use opentelemetry_proto::tonic::trace::v1::Span;
-use prost::Message;
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +32,7 @@ impl Collector {
     /// Starts a collector that answers each request with this status and body.
     pub fn answering(status: &str, body: &[u8]) -> Self {
         let head = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
             body.len()
         );
         let answer = [head.as_bytes(), body].concat();
@@ -78,27 +74,25 @@ impl Drop for Collector {
 
 impl Export {
     /// The spans, in the order of their start.
-    pub fn spans(&self) -> Vec<Span> {
-        let mut spans: Vec<Span> =
-            self.request().resource_spans.remove(0).scope_spans.remove(0).spans.into_iter().collect();
-        spans.sort_by_key(|span| span.start_time_unix_nano);
+    pub fn spans(&self) -> Vec<Value> {
+        let mut spans =
+            self.request()["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+        spans.sort_by_key(|span| span["startTimeUnixNano"].as_str().unwrap().parse::<u64>().unwrap());
         spans
     }
 
     /// The decoded body.
-    pub fn request(&self) -> ExportTraceServiceRequest {
-        ExportTraceServiceRequest::decode(self.body.as_slice()).unwrap()
+    pub fn request(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
     }
 }
 
-/// The value of an attribute.
+/// The value of an attribute of a span or a resource.
 #[track_caller]
-pub fn attribute(attributes: &[KeyValue], name: &str) -> Value {
-    let found = attributes.iter().find(|pair| pair.key == name);
-    let Some(AnyValue { value: Some(value) }) = found.and_then(|pair| pair.value.clone()) else {
-        panic!("no {name} in {attributes:?}")
-    };
-    value
+pub fn attribute(of: &Value, name: &str) -> Value {
+    let mut attributes = of["attributes"].as_array().unwrap().iter();
+    let found = attributes.find(|pair| pair["key"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {of}"))["value"].clone()
 }
 
 fn serve(mut stream: TcpStream, answer: &[u8], exports: &Mutex<Vec<Export>>) -> Result<()> {
