@@ -1,4 +1,37 @@
-//! One run of the agent: from its request to its outcome.
+//! One run of the agent: a [`RunRequest`] becomes a [`Run`], and a run ends with a [`RunOutcome`].
+//!
+//! Every way to use the agent goes through here: the command line, editors, servers, commands of several runs, the workers of the queue.
+//! A program of your own can do the same. It needs three steps:
+//!
+//! 1. **Request.** [`RunRequest`] says what to do: the [`Task`] (a new session, or the next message of an existing one), the settings that
+//!    precede configuration files and environment ([`Flags`]), limits that no setting exceeds ([`RunBounds`]), checks, images, a JSON Schema for the
+//!    answer, tools of your own ([`OwnTools`]), and who is asked for approval ([`RunClient`]; without one, the user at the terminal).
+//! 2. **Prepare.** [`Run::prepare`] loads the settings, locks the session to resume, connects the models and builds the tools. What is wrong with
+//!    configuration, session or model is an error now, before anything is sent. [`Run::settings`] shows what is in force; [`Run::add_sink`]
+//!    adds a receiver of events.
+//! 3. **Perform.** [`Run::perform`] works until the model is done or a limit is reached. Neither is an error: the [`RunOutcome`] has the result with
+//!    its status and its stop reason. The session is on disk all the time, so a killed run can be resumed.
+//!
+//! [`App`] is the context of both: terminal, environment, clock, secrets. A run stays on the thread that performs it; [`App::block_on`] provides the
+//! runtime. To interrupt a run, cancel the token of its [`RunClient`], or let a signal do it.
+//!
+//! [`perform::perform`] does the same with the listeners of the command line: log, JSON stream, log file, telemetry.
+//!
+//! # A run with its events
+//!
+//! The script `script.yaml` plays the model; without the line `model`, the configured one answers.
+//!
+//! ```no_run
+#![doc = include_str!("examples/scripted_run.rs")]
+//! ```
+//!
+//! # A tool of your own
+//!
+//! A tool whose access is [`Access::Read`] runs without approval. An `Err` is a message for the model: what was wrong, and what to try.
+//!
+//! ```no_run
+#![doc = include_str!("examples/own_tool.rs")]
+//! ```
 
 pub mod app;
 pub mod approver;
@@ -41,3 +74,15 @@ pub mod system_message;
 pub mod toolbox;
 pub mod undo_store;
 pub mod user_commands;
+
+pub use agent_config::flags::Flags;
+pub use agent_core::event::{Event, Record};
+pub use agent_core::event_sink::EventSink;
+pub use agent_core::run_result::RunResult;
+pub use agent_engine::approver::{ApproverAnswer, Question};
+pub use agent_engine::policy::Mode;
+pub use agent_tools::{Access, Plan, Tool, ToolContext, ToolOutput, TypedTool};
+pub use app::App;
+pub use client::{ClientQuestion, RunBounds, RunClient};
+pub use request::{AnswerSchema, OwnTools, RunRequest, Task};
+pub use run::{Run, RunOutcome};

@@ -50,14 +50,14 @@ pub struct FinishedRun {
 /// # Errors
 /// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
 pub async fn perform(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
-    let mut run = Box::pin(Run::prepare(app, request)).await?;
+    let mut run = Run::prepare(app, request).await?;
     let telemetry = telemetry(app, &mut run);
     let EventSinks { sinks, answer_shown: shown, stream_end } =
         listeners(app, request, &run, telemetry.clone())?;
     for sink in sinks {
         run.add_sink(sink);
     }
-    let outcome = Box::pin(run.perform()).await;
+    let outcome = run.perform().await;
     // What is queued for standard output comes before the result.
     drop(stream_end);
     Ok(FinishedRun { outcome: outcome?, shown, telemetry })

@@ -10,7 +10,7 @@ use agent_engine::message_queue::MessageQueue;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ShownNotices;
 use agent_session::total_budget::TotalBudget;
-use agent_tools::hub::HubAccess;
+use agent_tools::Tool;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -62,8 +62,32 @@ pub struct RunRequest {
     pub chat: Option<ShownNotices>,
     /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
     pub grants: Option<Grants>,
-    /// The Hub on which the agent may act.
-    pub hub: Option<HubAccess>,
+    /// Tools of the program that requests the run, beside the tools of the agent.
+    pub tools: OwnTools,
+}
+
+type MakeTools = dyn Fn() -> Vec<Box<dyn Tool>>;
+
+/// Makes the tools that a program adds to a run.
+#[derive(Clone, Default)]
+pub struct OwnTools(Option<Rc<MakeTools>>);
+
+impl OwnTools {
+    /// Adds the tools that `make` returns, which is called at the start of each run.
+    pub fn new(make: impl Fn() -> Vec<Box<dyn Tool>> + 'static) -> Self {
+        Self(Some(Rc::new(make)))
+    }
+
+    /// Returns the tools for a run.
+    pub(crate) fn make(&self) -> Vec<Box<dyn Tool>> {
+        self.0.as_ref().map(|make| make()).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for OwnTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnTools").finish_non_exhaustive()
+    }
 }
 
 /// A JSON Schema for the answer.

@@ -60,7 +60,6 @@ use agent_session::session_state::SessionState;
 use agent_session::state_saver::StateSaver;
 use agent_session::subagent::SubagentHost;
 use agent_session::{Agent, SessionSink};
-use agent_tools::hub::HubAccess;
 use agent_tools::toolbox::Toolbox;
 use agent_tools::use_skill::UseSkill;
 use agent_tools::{Access, Tool};
@@ -135,6 +134,10 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Fails for a configuration, a session or a model that is unusable.
     pub async fn prepare(app: &'a App, request: &'a RunRequest) -> CliResult<Self> {
+        Box::pin(Self::prepare_whole(app, request)).await
+    }
+
+    async fn prepare_whole(app: &'a App, request: &'a RunRequest) -> CliResult<Self> {
         let (started_at, host) = (app.source.next_event_time(), Rc::default());
         let (LoadedConfig { mut settings, mut notices, .. }, resumed) = load(app, request)?;
         // From here on, errors are reported without the secrets of these settings.
@@ -222,7 +225,12 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Fails when the session cannot be created or written before the work begins; a run that ends early is no error.
-    pub async fn perform(mut self) -> CliResult<RunOutcome> {
+    pub async fn perform(self) -> CliResult<RunOutcome> {
+        // Keeps the future of the caller small.
+        Box::pin(self.perform_whole()).await
+    }
+
+    async fn perform_whole(mut self) -> CliResult<RunOutcome> {
         let mut session = self.open_session()?;
         let first_message = self.first_message(&session)?;
         let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
@@ -512,7 +520,7 @@ fn may_have_changed_files(agent: &Agent, settings: &Settings) -> bool {
     !engine.options.dry_run && (called || !settings.hooks.is_empty())
 }
 
-/// Adds the tools that depend on the request and the skills: `use_skill`, those for the memory and for a Hub.
+/// Adds the tools that depend on the request and the skills: `use_skill`, the tools for the memory, and the tools of the request.
 fn with_own_tools(
     app: &App,
     request: &RunRequest,
@@ -522,10 +530,9 @@ fn with_own_tools(
 ) -> Toolbox {
     let use_skill = skills.has_tool.then(|| UseSkill { skills: skills.skills.clone() });
     let toolbox = toolbox.with(use_skill.map(|tool| Box::new(tool) as Box<dyn Tool>));
-    let hub = request.hub.iter().flat_map(HubAccess::tools);
     memory::tools(settings, &app.source)
         .into_iter()
-        .chain(hub)
+        .chain(request.tools.make())
         .fold(toolbox, |toolbox, tool| toolbox.with(Some(tool)))
 }
 

@@ -17,7 +17,7 @@ use agent_engine::approver::NoApprover;
 use agent_engine::rules::PolicyRule;
 use agent_run::error::{CliError, CliResult};
 use agent_run::perform::run_for_client;
-use agent_run::request::{RunRequest, Task};
+use agent_run::request::{OwnTools, RunRequest, Task};
 use agent_run::run::RunOutcome;
 use agent_tools::hub::{HubAccess, HubQuestion, HubRequest};
 use serde_json::Value;
@@ -170,7 +170,7 @@ impl ActivationRun<'_> {
         bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
         bounds.rules.allowances.push(PolicyRule::allow("hub_*"));
         request.grants = Some(self.grants.clone());
-        request.hub = Some(hub);
+        request.tools = OwnTools::new(move || hub.tools());
         request
     }
 }
