@@ -7,7 +7,6 @@ use crate::commands::common_args::CommonArgs;
 use crate::commands::consolidate::ConsolidateArgs;
 use crate::commands::eval::args::EvalArgs;
 use crate::commands::exec::args::ExecArgs;
-use crate::commands::health::HealthArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::init::InitArgs;
 use crate::commands::loop_command::args::LoopArgs;
@@ -15,7 +14,7 @@ use crate::commands::mcp_args::McpArgs;
 use crate::commands::memory::MemoryCommand;
 use crate::commands::parallel::args::{CleanupArgs, ParallelArgs};
 use crate::commands::pipeline_command::args::PipelineArgs;
-use crate::commands::program::FleetCommand;
+use crate::commands::program::{FleetCommand, ProgramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::review::ReviewArgs;
 use crate::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -101,7 +100,8 @@ pub enum Command {
     /// Review the changes since a commit and print the findings
     Review(Described<ReviewArgs>),
     /// Measure the code: complexity and length of functions, repeated blocks
-    Health(Described<HealthArgs>),
+    #[command(disable_help_flag = true)]
+    Health(ProgramArgs),
     /// Repeat a task, each time with a clean conversation, until checks pass
     Loop(Described<LoopArgs>),
     /// Run the steps of a file one after another: prompts, commands, checks

@@ -10,9 +10,9 @@ use crate::commands::claude::args::ClaudeArgs;
 use crate::commands::eval::args::EvalAction;
 use crate::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
-    demo, diff, doctor, eval, exec, health, help, history, import, init, loop_command, man, mcp, memory,
-    models, parallel, pipeline_command, policy, program, redo, replay, report, review, run, schema, serve,
-    sessions, skills, start, stats, tools, trust, undo, work,
+    demo, diff, doctor, eval, exec, help, history, import, init, loop_command, man, mcp, memory, models,
+    parallel, pipeline_command, policy, program, redo, replay, report, review, run, schema, serve, sessions,
+    skills, start, stats, tools, trust, undo, work,
 };
 use crate::described::Described;
 use agent_core::approval::ApprovalAnswer;
@@ -57,7 +57,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Run(Described(args)) => return run::run(app, args),
         Command::Exec(Described(args)) => return exec::exec(app, &args),
         Command::Review(Described(args)) => return review::review(app, args),
-        Command::Health(Described(args)) => return code(app, health::health(app, &args)),
+        Command::Health(args) => return code(app, program::health(app, args)),
         Command::Loop(Described(args)) => return loop_command::run_loop(app, args, run_words),
         Command::Parallel(Described(args)) => return parallel::parallel(app, *args, run_words),
         Command::Eval(Described(args)) => match &args.action {

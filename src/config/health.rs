@@ -1,8 +1,5 @@
 //! The section `health` of the configuration.
 
-use agent_engine::code_health::HealthScope;
-use agent_workspace::Workspace;
-use agent_workspace::path::RelPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +16,4 @@ pub struct HealthSettings {
     /// Globs on names of directories to leave out, in addition to ignored, hidden and cache directories.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub exclude_dirs: Vec<String>,
-}
-
-impl HealthSettings {
-    /// Returns the scope of a measurement of the directory or file `base`.
-    ///
-    /// # Errors
-    /// When a glob is invalid.
-    pub fn scope(&self, workspace: Workspace, base: RelPath) -> Result<HealthScope, globset::Error> {
-        HealthScope::new(workspace, base, &self.include_patterns, &self.exclude_dirs)
-    }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Maximum number of lines of a function that is not long (spec.md 1.17).
 pub const MAX_FUNCTION_LINES: u32 = 50;
@@ -29,6 +30,30 @@ pub struct CodeHealth {
     pub repeated_blocks: Vec<RepeatedBlock>,
     /// Number of functions and repeated blocks that are not listed.
     pub not_listed: u64,
+}
+
+/// What `agent run --health` asks `agent-health` for: a line of JSON on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthRequest {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Globs of the files to measure.
+    pub include: Vec<String>,
+    /// Globs on names of directories to leave out.
+    pub exclude_dirs: Vec<String>,
+    /// Patterns of files that are not read.
+    pub sensitive_files: Vec<String>,
+    /// Time limit of each of the two measurements in milliseconds.
+    pub limit_ms: u64,
+}
+
+/// An answer of `agent-health`: a line of JSON on its standard output. Without a comparison and an error, the code before the run is measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HealthAnswer {
+    /// The comparison after the run.
+    pub health: Option<CodeHealth>,
+    /// Why the code could not be measured.
+    pub error: Option<String>,
 }
 
 /// Version of [`HealthDocument`].

@@ -21,7 +21,7 @@ const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
 /// `git diff` without programs and settings of the repository that change its output, below the working directory.
-pub(super) const SAFE_DIFF: [&str; 9] = [
+pub const SAFE_DIFF: [&str; 9] = [
     "diff",
     "--no-ext-diff",
     "--no-textconv",
@@ -54,7 +54,7 @@ pub(super) async fn git(
 ///
 /// # Errors
 /// When git cannot be started or fails, or its output is longer than 64 MiB.
-pub(super) async fn whole_output(
+pub async fn whole_output(
     launcher: &Launcher,
     root: &Path,
     words: &[&str],
@@ -68,7 +68,7 @@ pub(super) async fn whole_output(
 ///
 /// # Errors
 /// As [`whole_output`].
-pub(super) async fn whole_output_of(
+pub async fn whole_output_of(
     launcher: &Launcher,
     spec: CommandSpec,
     codes: &[i32],
@@ -245,14 +245,17 @@ pub(super) fn listed_paths(exit: &CommandOutcome) -> Result<Vec<String>, String>
 ///
 /// # Errors
 /// The error message of git.
-pub(super) async fn untracked_files(launcher: &Launcher, root: &Path) -> Result<Vec<String>, String> {
+pub async fn untracked_files(launcher: &Launcher, root: &Path) -> Result<Vec<String>, String> {
     let words = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
     listed_paths(&git(launcher, root, &words, Vec::new(), &[]).await?)
 }
 
 /// Returns settings that disable the filter programs in the repository's configuration, and its merge drivers: files that need one of these
 /// are in conflict.
-pub(super) async fn without_filters(
+///
+/// # Errors
+/// When git cannot list them.
+pub async fn without_filters(
     launcher: &Launcher,
     root: &Path,
 ) -> Result<Vec<(String, &'static str)>, String> {

@@ -154,6 +154,24 @@ impl Policy {
         }
     }
 
+    /// Returns the file rule for a program that only reads the workspace at `root`: no file that one of `patterns` matches.
+    ///
+    /// # Errors
+    /// When a pattern is not valid.
+    pub fn guard_of_sensitive_files(patterns: &[String], root: &str) -> Result<FileProtection, PolicyError> {
+        let (patterns, root) = (FilePatterns::new(patterns.iter().cloned())?, root.to_owned());
+        Ok(FileProtection {
+            sensitive: Arc::new(move |path| patterns.find(path, &root).is_some()),
+            protected: Arc::new(|_| false),
+            named: Vec::new(),
+        })
+    }
+
+    /// Returns the patterns of sensitive files.
+    pub fn sensitive_files(&self) -> &[String] {
+        &self.options.sensitive_files
+    }
+
     /// Checks whether there are patterns of sensitive files.
     pub fn has_sensitive_files(&self) -> bool {
         !self.sensitive.is_empty()

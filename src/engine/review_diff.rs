@@ -189,7 +189,7 @@ async fn default_branch(launcher: &Launcher, workspace: &Workspace) -> Option<St
 ///
 /// # Errors
 /// The error message of git.
-pub(super) async fn base_commit(
+pub async fn base_commit(
     launcher: &Launcher,
     workspace: &Workspace,
     reference: Option<&str>,

@@ -2,14 +2,19 @@
 
 use std::fmt::Display;
 
-/// Error that the program that performs a command is not installed.
-pub fn program_missing(command: &str, program: &str) -> String {
+/// Error that the program that performs a command is not installed; the page `topic` of the manual says how to install it.
+pub fn program_missing(command: &str, program: &str, topic: &str) -> String {
     format!(
-        "`{command}` needs the program {program}, which is neither beside agent nor on PATH: `agent help fleet` says how to install it"
+        "`{command}` needs the program {program}, which is neither beside agent nor on PATH: `agent help {topic}` says how to install it"
     )
 }
 
 /// Error that the program at `path` cannot be started.
 pub fn program_not_started(path: &str, why: impl Display) -> String {
     format!("cannot start {path}: {why}")
+}
+
+/// Why the code was not measured: the program that measures ended without an answer.
+pub fn health_program_ended() -> String {
+    "agent-health ended without an answer".to_owned()
 }

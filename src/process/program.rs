@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
 
 /// Finds the program `name`: beside this one, else in the directories of `search_path`, the value of `PATH`. Relative directories and
 /// those in `workspace` decide no program, because a project could put one there.
@@ -48,6 +50,55 @@ pub fn output_of(
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(variables).stdin(Stdio::null()).stderr(Stdio::inherit());
     with_user_umask(|| command.output())
+}
+
+/// A program that answers each line on its standard input with a line on its standard output. It ends when this is dropped.
+pub struct Conversation {
+    _child: tokio::process::Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Conversation {
+    /// Starts `program` with the environment `variables`, in a process group of its own: signals of the terminal do not reach it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the other program is a part of this one, not a command of the model"
+    )]
+    pub fn start(
+        program: &Path,
+        arguments: &[OsString],
+        variables: &BTreeMap<String, String>,
+    ) -> io::Result<Self> {
+        let mut command = tokio::process::Command::new(program);
+        command.args(arguments).env_clear().envs(variables).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = with_user_umask(|| command.spawn())?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Self { _child: child, input, output: BufReader::new(output) })
+    }
+
+    /// Sends `line` and returns the answer; an empty one means that the program has ended.
+    ///
+    /// # Errors
+    /// When the program cannot be reached.
+    pub async fn ask(&mut self, line: &str) -> io::Result<String> {
+        self.input.write_all(format!("{line}\n").as_bytes()).await?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).await?;
+        Ok(answer)
+    }
+}
+
+/// Ends this process with the one that started it.
+pub fn end_with_parent() {
+    // Where the system refuses, the end of standard input ends it.
+    let _refused = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
 #[cfg(test)]

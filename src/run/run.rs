@@ -358,7 +358,7 @@ impl<'a> Run<'a> {
         agent.engine.set_scan_outdated().await;
         let verdict = match self.emit_start(agent, session, first_message) {
             Ok(()) => {
-                measured_before = MeasuredBefore::of_run(settings, agent).await;
+                measured_before = MeasuredBefore::of_run(app, settings, agent).await;
                 let preparation = self.request.task.preparation().run(agent, &self.host);
                 Box::pin(run::run(agent, preparation)).await
             }

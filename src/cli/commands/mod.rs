@@ -19,7 +19,6 @@ pub mod diff;
 pub mod doctor;
 pub mod eval;
 pub mod exec;
-pub mod health;
 pub mod help;
 pub mod history;
 pub mod import;

@@ -4,6 +4,7 @@ use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_process::program;
 use agent_run::app::App;
+use agent_run::code_health::HEALTH;
 use agent_run::error::{CliError, CliResult};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -51,13 +52,28 @@ pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
     perform(app, FLEET, name, args)
 }
 
+/// Has `agent-health` measure the code.
+///
+/// # Errors
+/// When the program is not installed, or cannot be started.
+pub fn health(app: &App, args: ProgramArgs) -> CliResult<u8> {
+    perform(app, HEALTH, "health", args)
+}
+
 /// Replaces this program with `name`, which performs `command`.
 ///
 /// # Errors
 /// When the program is not installed, or cannot be started.
 fn perform(app: &App, name: &str, command: &str, args: ProgramArgs) -> CliResult<u8> {
     let path = find(app, name).ok_or_else(|| {
-        CliError::new(FailureKind::Config, messages::program_missing(&format!("agent {command}"), name))
+        CliError::new(
+            FailureKind::Config,
+            messages::program_missing(
+                &format!("agent {command}"),
+                name,
+                if name == FLEET { "fleet" } else { "health" },
+            ),
+        )
     })?;
     let words: Vec<OsString> = std::iter::once(command.into()).chain(args.words).collect();
     let error = program::replace_with(&path, &words);

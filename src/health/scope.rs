@@ -1,8 +1,9 @@
 //! Measures the source files of a workspace, within limits of files, size, lines and time.
 
+use crate::language::{LANGUAGES, SourceLanguage, language_of};
+use crate::project::{MeasuredFile, MeasuredProject};
 use agent_core::health::FilesLeftOut;
-use agent_health::language::{LANGUAGES, SourceLanguage, language_of};
-use agent_health::project::{MeasuredFile, MeasuredProject};
+use agent_runtime::blocking::run_blocking;
 use agent_workspace::Workspace;
 use agent_workspace::error::FileError;
 use agent_workspace::file;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Time limit of one measurement, after which the other files are left out.
 pub const MEASURE_TIME: Duration = Duration::from_secs(10);
@@ -170,6 +172,21 @@ impl HealthScope {
             None => measure_source(language, content.hash, &content.bytes, stop),
         }
     }
+}
+
+/// Measures the code within `limit`. Files with the same content as in `known` are not parsed again.
+///
+/// # Errors
+/// A message when the code cannot be measured.
+pub async fn measure(
+    scope: &HealthScope,
+    known: Option<MeasuredProject>,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<MeasuredProject, String> {
+    let scope = scope.clone();
+    let measured = run_blocking(limit, cancel, move |stop| scope.measure(known.as_ref(), stop)).await;
+    measured.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
 fn measure_source(

@@ -1,18 +1,17 @@
 //! `agent health`: measures the code of the workspace, now or in comparison with a commit.
 
-use crate::commands::common_args::CommonArgs;
+use crate::earlier_files::EarlierFiles;
+use crate::project::{MeasuredProject, compare};
+use crate::scope::{HealthScope, MEASURE_TIME, measure};
+use agent_cli::commands::common_args::CommonArgs;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::health::{CodeHealth, HealthDocument};
-use agent_engine::code_health::{HealthScope, MEASURE_TIME};
-use agent_engine::earlier_files::EarlierFiles;
-use agent_health::project::{MeasuredProject, compare};
 use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_report::json;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::code_health::measure;
 use agent_run::error::{CliError, CliResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
@@ -68,7 +67,8 @@ pub fn health(app: &App, args: &HealthArgs) -> CliResult<u8> {
 fn scope(settings: &Settings, workspace: &Workspace, path: Option<&str>) -> CliResult<HealthScope> {
     let base = workspace.path(path.unwrap_or(".")).map_err(|error| usage(error.to_string()))?;
     workspace.resolve(&base).map_err(|error| usage(error.to_string()))?;
-    settings.health.scope(workspace.clone(), base).map_err(failed)
+    let health = &settings.health;
+    HealthScope::new(workspace.clone(), base, &health.include_patterns, &health.exclude_dirs).map_err(failed)
 }
 
 /// Compares the code with its state in the commit `base`.

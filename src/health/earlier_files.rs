@@ -1,8 +1,8 @@
 //! The contents that changed files had in an earlier commit.
 
-use crate::code_health::MAX_FILE_BYTES;
-use crate::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
-use crate::review_diff::base_commit;
+use crate::scope::MAX_FILE_BYTES;
+use agent_engine::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
+use agent_engine::review_diff::base_commit;
 use agent_process::launch::Launcher;
 use agent_workspace::Workspace;
 use std::collections::BTreeMap;
