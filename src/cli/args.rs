@@ -101,7 +101,7 @@ pub enum Command {
     Review(Described<ReviewArgs>),
     /// Measure the code: complexity and length of functions, repeated blocks
     #[command(disable_help_flag = true)]
-    Health(ProgramArgs),
+    Health(Described<ProgramArgs>),
     /// Repeat a task, each time with a clean conversation, until checks pass
     Loop(Described<LoopArgs>),
     /// Run the steps of a file one after another: prompts, commands, checks

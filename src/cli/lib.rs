@@ -57,7 +57,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Run(Described(args)) => return run::run(app, args),
         Command::Exec(Described(args)) => return exec::exec(app, &args),
         Command::Review(Described(args)) => return review::review(app, args),
-        Command::Health(args) => return code(app, program::health(app, args)),
+        Command::Health(Described(args)) => return code(app, program::health(app, args)),
         Command::Loop(Described(args)) => return loop_command::run_loop(app, args, run_words),
         Command::Parallel(Described(args)) => return parallel::parallel(app, *args, run_words),
         Command::Eval(Described(args)) => match &args.action {

@@ -46,7 +46,8 @@ use std::sync::Arc;
 use telemetry::Telemetry;
 
 /// Format of standard output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum OutputFormat {
     /// The answer.
     #[default]

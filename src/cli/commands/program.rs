@@ -1,5 +1,6 @@
 //! Commands that another program of this project performs: it stands beside this one, or on the search path.
 
+use crate::described::Described;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_process::program;
@@ -26,16 +27,16 @@ pub struct ProgramArgs {
 pub enum FleetCommand {
     /// Add tasks to the queue
     #[command(disable_help_flag = true)]
-    Submit(ProgramArgs),
+    Submit(Described<ProgramArgs>),
     /// List, show, wait for, cancel or remove the tasks of the queue
     #[command(disable_help_flag = true)]
-    Tasks(ProgramArgs),
+    Tasks(Described<ProgramArgs>),
     /// Do the tasks of the queue, each in a worktree of its own
     #[command(disable_help_flag = true)]
-    Worker(ProgramArgs),
+    Worker(Described<ProgramArgs>),
     /// Activate agents on a Hub: feed the queue with what it has for them
     #[command(disable_help_flag = true)]
-    Hub(ProgramArgs),
+    Hub(Described<ProgramArgs>),
 }
 
 /// Has `agent-fleet` perform a command of the queue.
@@ -44,10 +45,10 @@ pub enum FleetCommand {
 /// When the program is not installed, or cannot be started.
 pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
     let (name, args) = match command {
-        FleetCommand::Submit(args) => ("submit", args),
-        FleetCommand::Tasks(args) => ("tasks", args),
-        FleetCommand::Worker(args) => ("worker", args),
-        FleetCommand::Hub(args) => ("hub", args),
+        FleetCommand::Submit(Described(args)) => ("submit", args),
+        FleetCommand::Tasks(Described(args)) => ("tasks", args),
+        FleetCommand::Worker(Described(args)) => ("worker", args),
+        FleetCommand::Hub(Described(args)) => ("hub", args),
     };
     perform(app, FLEET, name, args)
 }

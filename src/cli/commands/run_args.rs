@@ -13,9 +13,10 @@ use agent_llm::effort::Effort;
 use agent_report::OutputFormat;
 use agent_report::session_report::ReportFormat;
 use agent_run::request::{AnswerSchema, RunRequest};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use strum::VariantArray;
+use strum::{VariantArray, VariantNames};
 
 /// Arguments of `agent run`.
 #[derive(Debug, Args)]
@@ -165,7 +166,7 @@ pub struct RunOptions {
     #[arg(long)]
     pub dry_run: bool,
     /// Format of standard output: the answer, one JSON document, or every event as a JSON line
-    #[arg(long, value_name = "text|json|stream-json", hide_possible_values = true)]
+    #[arg(long, value_parser = output_formats(), value_name = "text|json|stream-json", hide_possible_values = true)]
     pub output_format: Option<OutputFormat>,
     /// Same as `--output-format json`: one JSON document, only warnings on standard error
     #[arg(long, conflicts_with = "output_format")]
@@ -264,6 +265,10 @@ impl RunOptions {
     pub fn format(&self) -> OutputFormat {
         if self.json { OutputFormat::Json } else { self.output_format.unwrap_or_default() }
     }
+}
+
+fn output_formats() -> impl TypedValueParser<Value = OutputFormat> {
+    PossibleValuesParser::new(OutputFormat::VARIANTS).try_map(|name| name.parse())
 }
 
 /// Parses a number of US dollars; rejects `nan` and `inf`, which a float parser accepts.

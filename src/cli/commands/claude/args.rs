@@ -96,12 +96,48 @@ pub struct ClaudeArgs {
     /// Settings that `initialize` contains
     #[arg(long, value_delimiter = ',')]
     pub initialize_fields: Vec<InitializeField>,
+    /// The flags of the table that were given.
+    #[command(flatten)]
+    pub others: OtherFlags,
+}
+
+/// Flags of Claude Code that are known by name only.
+#[derive(Debug, Clone, Default)]
+pub struct OtherFlags {
     /// Flags that were given and have no effect.
-    #[arg(skip)]
     pub ignored: Vec<String>,
     /// Flags that were given and cannot be honoured, although they take permission away.
-    #[arg(skip)]
     pub refused: Vec<String>,
+}
+
+impl Args for OtherFlags {
+    fn augment_args(command: Command) -> Command {
+        [&names().ignored_flags, &names().refused_flags].into_iter().fold(command, |command, flags| {
+            let flag = |name: &'static String| Arg::new(name.as_str()).long(name.as_str()).hide(true);
+            let valued = flags.with_value.iter().map(|name| flag(name).action(ArgAction::Append));
+            let others = flags.without_value.iter().map(|name| flag(name).action(ArgAction::SetTrue));
+            command.args(valued.chain(others))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for OtherFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |flags: &agent_config::claude_names::Flags| {
+            let all = flags.with_value.iter().chain(&flags.without_value);
+            all.filter(|name| is_given(matches, name)).map(|name| format!("--{name}")).collect()
+        };
+        Ok(Self { ignored: given(&names().ignored_flags), refused: given(&names().refused_flags) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Formats of standard output.
@@ -180,27 +216,15 @@ pub fn is_flag(first: &str) -> bool {
 /// For an unknown flag or value.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<ClaudeArgs, clap::Error> {
     let matches = command().try_get_matches_from(words)?;
-    let given = |flags: &agent_config::claude_names::Flags| {
-        let all = flags.with_value.iter().chain(&flags.without_value);
-        all.filter(|name| is_given(&matches, name)).map(|name| format!("--{name}")).collect()
-    };
-    let (ignored, refused) = (given(&names().ignored_flags), given(&names().refused_flags));
-    Ok(ClaudeArgs { ignored, refused, ..ClaudeArgs::from_arg_matches(&matches)? })
+    ClaudeArgs::from_arg_matches(&matches)
 }
 
 fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
 }
 
-/// Returns the definition: the honoured flags, and those of the table.
 fn command() -> Command {
-    let command = ClaudeArgs::augment_args(Command::new("agent").disable_version_flag(true));
-    [&names().ignored_flags, &names().refused_flags].into_iter().fold(command, |command, flags| {
-        let flag = |name: &'static String| Arg::new(name.as_str()).long(name.as_str()).hide(true);
-        let valued = flags.with_value.iter().map(|name| flag(name).action(ArgAction::Append));
-        let others = flags.without_value.iter().map(|name| flag(name).action(ArgAction::SetTrue));
-        command.args(valued.chain(others))
-    })
+    ClaudeArgs::augment_args(Command::new("agent").disable_version_flag(true))
 }
 
 /// Splits lists of tools at commas and spaces outside of parentheses.
@@ -249,7 +273,7 @@ mod tests {
         let args = parsed(&["-p", "task", "--thinking=adaptive", "--settings", "{}"]).unwrap();
         assert_eq!((args.print, args.prompt.as_deref()), (true, Some("task")));
         assert_eq!(
-            (args.ignored, args.refused),
+            (args.others.ignored, args.others.refused),
             (vec!["--thinking".to_owned()], vec!["--settings".to_owned()])
         );
         for wrong in

@@ -56,7 +56,7 @@ pub struct Setup {
 /// # Errors
 /// For a flag that takes permission away and cannot be honoured, an invalid value, and an invalid configuration.
 pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
-    if let Some(flag) = args.refused.first() {
+    if let Some(flag) = args.others.refused.first() {
         return Err(usage(messages::claude_flag_refused(flag)));
     }
     let servers = mcp_servers(app, &args.mcp_config)?;
@@ -202,7 +202,7 @@ fn refusal(tool: String) -> PolicyRule {
 /// Returns what has no effect.
 fn ineffective(args: &ClaudeArgs, has_no_effort: bool) -> Vec<String> {
     let mut warnings: Vec<String> =
-        args.ignored.iter().map(|flag| messages::claude_flag_ignored(flag)).collect();
+        args.others.ignored.iter().map(|flag| messages::claude_flag_ignored(flag)).collect();
     let effort = args.effort.as_ref().filter(|_| has_no_effort);
     warnings.extend(effort.map(|effort| messages::claude_value_ignored("--effort", effort)));
     let texts = [
