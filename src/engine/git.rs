@@ -50,7 +50,7 @@ pub(super) async fn git(
     exit.map_err(|error| error.to_string())
 }
 
-/// Runs [`git`] and returns its whole standard output.
+/// Runs git and returns its whole standard output.
 ///
 /// # Errors
 /// When git cannot be started or fails, or its output is longer than 64 MiB.
