@@ -44,6 +44,16 @@ pub fn main() -> std::process::ExitCode {
     code.into()
 }
 
+/// Runs a program beside `agent` whose arguments are `P`, and returns its exit code.
+pub fn run_program<P: Parser>(perform: impl FnOnce(&App, P) -> CliResult<u8>) -> std::process::ExitCode {
+    let app = agent_run::program::start();
+    let code = match P::try_parse() {
+        Ok(arguments) => code(&app, perform(&app, arguments)),
+        Err(error) => print_parse_error(&app, &error),
+    };
+    code.into()
+}
+
 /// Parses the arguments of this process if the first one is a flag of Claude Code.
 fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
     let first = std::env::args_os().nth(1)?;
@@ -133,7 +143,7 @@ fn finish(app: &App, outcome: CliResult<()>) -> u8 {
 }
 
 /// Returns the exit code of a command, and reports its error.
-pub fn code(app: &App, outcome: CliResult<u8>) -> u8 {
+fn code(app: &App, outcome: CliResult<u8>) -> u8 {
     outcome.unwrap_or_else(|error| {
         app.report_error(&error);
         error.exit_code().code()
@@ -141,7 +151,7 @@ pub fn code(app: &App, outcome: CliResult<u8>) -> u8 {
 }
 
 /// Prints help and version to standard output, and everything else as a usage error to standard error.
-pub fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
+fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
         ClapError::DisplayHelp | ClapError::DisplayVersion => {

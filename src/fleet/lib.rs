@@ -27,9 +27,8 @@ mod simulation_tests;
 pub mod sqlite;
 pub mod unreadable;
 
-use agent_cli::{code, print_parse_error};
-use agent_run::program;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use agent_cli::run_program;
+use clap::Parser;
 use commands::FleetCommand;
 
 /// The queue of tasks of the terminal coding agent.
@@ -48,11 +47,5 @@ struct Cli {
 
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
-    let app = program::start();
-    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let code = match parsed {
-        Ok(Cli { command }) => code(&app, commands::fleet(&app, command)),
-        Err(error) => print_parse_error(&app, &error),
-    };
-    code.into()
+    run_program(|app, Cli { command }| commands::fleet(app, command))
 }

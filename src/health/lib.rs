@@ -9,10 +9,10 @@ pub mod language;
 pub mod project;
 pub mod scope;
 
-use agent_cli::{code, print_parse_error};
+use agent_cli::run_program;
+use agent_process::program::end_with_parent;
 use agent_run::exit_code::ExitCode;
-use agent_run::program;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use command::HealthArgs;
 
 /// Measures the code of a project: length and complexity of functions, repeated blocks.
@@ -40,15 +40,11 @@ enum HealthCommand {
 
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
-    let app = program::start();
-    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let code = match parsed {
-        Ok(Cli { command: HealthCommand::Health(args) }) => code(&app, command::health(&app, &args)),
-        Ok(Cli { command: HealthCommand::AroundRun }) => {
-            agent_process::program::end_with_parent();
-            code(&app, around_run::around_run(&app).map(|()| ExitCode::Success.code()))
+    run_program(|app, Cli { command }| match command {
+        HealthCommand::Health(args) => command::health(app, &args),
+        HealthCommand::AroundRun => {
+            end_with_parent();
+            around_run::around_run(app).map(|()| ExitCode::Success.code())
         }
-        Err(error) => print_parse_error(&app, &error),
-    };
-    code.into()
+    })
 }

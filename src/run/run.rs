@@ -565,7 +565,7 @@ fn interrupt(
     }
 }
 
-/// Connects the models of the run and that of its reviewer, which `host` will run, and returns them with the spending caps.
+/// Connects the models of the run and the model of its reviewer, which `host` will run. Returns both with the spending caps.
 async fn connect_models(
     app: &App,
     settings: &Settings,

@@ -183,7 +183,7 @@ impl<'a> Attempt<'a> {
         Ok((repository, base))
     }
 
-    /// Loads the settings of the task's directory, or with a bundle of that of the worker; the request of the worker bounds the task.
+    /// Loads the settings of the task's directory, or for a bundle of the worker's directory. The request of the worker bounds the task.
     fn settings(&self) -> CliResult<Settings> {
         let dir = Some(Path::new(&self.task.spec.dir)).filter(|_| self.task.spec.bundle.is_none());
         self.settings_of(dir.or(self.worker.request.overrides.workspace.as_deref()))

@@ -29,7 +29,7 @@ pub enum NextRun {
 }
 
 impl NextRun {
-    /// Returns what the run of `task`, a new session, does next; `session_id` is that of its session, if it may exist in `sessions`.
+    /// Returns what the run of `task`, a new session, does next; `session_id` is the id of its session, if the session may exist in `sessions`.
     /// A run with a result that `goes_on` is resumed too.
     ///
     /// # Errors
