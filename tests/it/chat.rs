@@ -510,12 +510,12 @@ fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mo
     for number in 1..=200 {
         chat.prompt(number);
         if number == 12 {
-            early = chat.resident_kib();
+            early = chat.memory_kib();
         }
         chat.types("hello\r");
     }
     chat.prompt(201);
-    let grown = chat.resident_kib().saturating_sub(early);
+    let grown = chat.memory_kib().saturating_sub(early);
     assert_eq!(survivors(&seconds), 0, "a process of a message outlives it");
     chat.types(END);
     chat.wait("restored modes", |_| chat.modes() == chat.modes_before);

@@ -95,10 +95,10 @@ impl AtTerminal {
         Self::launch(controlled(command))
     }
 
-    /// The resident memory of the process, in KiB.
-    pub fn resident_kib(&self) -> u64 {
+    /// The memory that belongs to the process alone, in KiB: pages of the program file, which the kernel reads as it needs them, are not part of it.
+    pub fn memory_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
