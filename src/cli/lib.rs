@@ -4,17 +4,18 @@ pub mod args;
 pub mod bridge;
 pub mod commands;
 pub mod described;
+pub mod flows;
 
 use crate::args::{Cli, Command};
 use crate::commands::claude::args::ClaudeArgs;
-use crate::commands::eval::args::EvalAction;
 use crate::commands::{
-    acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
-    demo, diff, doctor, eval, exec, help, history, import, init, loop_command, man, mcp, memory, models,
-    parallel, pipeline_command, policy, program, redo, replay, report, review, run, schema, serve, sessions,
-    skills, start, stats, tools, trust, undo, work,
+    acp, agents, apply_patch, approvals, approve, chat, claude, completions, config, demo, diff, doctor,
+    exec, help, history, import, init, man, mcp, memory, models, policy, program, redo, replay, report,
+    review, run, schema, serve, sessions, skills, start, stats, tools, trust, undo, work,
 };
 use crate::described::Described;
+use crate::flows::eval::args::EvalAction;
+use crate::flows::{chain, consolidate, eval, loop_command, parallel, pipeline_command};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
@@ -66,7 +67,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Chat(Described(args)) => return code(app, chat::chat(app, args, run_words)),
         Command::Run(Described(args)) => return run::run(app, args),
         Command::Exec(Described(args)) => return exec::exec(app, &args),
-        Command::Review(Described(args)) => return review::review(app, args),
+        Command::Review(Described(args)) => return review::review(app, &args),
         Command::Health(Described(args)) => return code(app, program::health(app, args)),
         Command::Loop(Described(args)) => return loop_command::run_loop(app, args, run_words),
         Command::Parallel(Described(args)) => return parallel::parallel(app, *args, run_words),
@@ -79,9 +80,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
         Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),
         Command::Fleet(command) => return code(app, program::fleet(app, command)),
-        Command::Work { command, common } => {
-            work::list::work(app, command.map(Described::into_inner), &common)
-        }
+        Command::Work { command, common } => work::work(app, command.map(Described::into_inner), &common),
         Command::Resume(Described(args)) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command.into_inner(), &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),

@@ -76,7 +76,7 @@ fn listeners(
         language: settings.language,
         detail: request.detail(settings),
         // The answer of a review is JSON, from which the findings on standard output are made.
-        answer_detail: if request.is_review() { Verbosity::Debug } else { Verbosity::Human },
+        answer_detail: if request.review().is_some() { Verbosity::Debug } else { Verbosity::Human },
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: request.dry_run,
         show_costs: request.show_costs,

@@ -2,6 +2,7 @@
 
 use crate::client::{RunBounds, RunClient};
 use crate::preparation::{Preparation, PromptData};
+use crate::review_outcome::ReviewOutcome;
 use agent_config::flags::Flags;
 use agent_config::grants::Grants;
 use agent_config::settings::Settings;
@@ -9,6 +10,7 @@ use agent_config::verbosity::Verbosity;
 use agent_engine::message_queue::MessageQueue;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ShownNotices;
+use agent_report::session_report::ReportFormat;
 use agent_session::total_budget::TotalBudget;
 use agent_tools::Tool;
 use std::path::PathBuf;
@@ -44,6 +46,12 @@ pub struct RunRequest {
     pub log_level: Option<Verbosity>,
     /// Whether the cost is printed at the end.
     pub show_costs: bool,
+    /// Format of the report that the command writes besides the result ([`run_task`](crate::run_task::run_task)).
+    pub report: Option<ReportFormat>,
+    /// File of the report; without a format, its extension decides.
+    pub report_file: Option<PathBuf>,
+    /// Exit code of the command for a partial result.
+    pub exit_code_on_partial: Option<u8>,
     /// Whether the prompt is no text that the user typed: it is not searched for corrections.
     pub prompt_is_data: bool,
     /// Id of the session that a new run creates; without it, a new id.
@@ -97,8 +105,8 @@ pub enum AnswerSchema {
     File(PathBuf),
     /// This schema.
     Text(String),
-    /// The schema of a review.
-    Review,
+    /// The schema of a review, with what decides how the review is shown.
+    Review(ReviewOutcome),
 }
 
 /// The session of a run, and its next message.
@@ -188,8 +196,11 @@ impl RunRequest {
         Flags { no_stream: self.overrides.no_stream || !takes_deltas, ..self.overrides.clone() }
     }
 
-    /// Checks whether the answer is a review, from which the findings on standard output are made.
-    pub fn is_review(&self) -> bool {
-        matches!(self.schema, Some(AnswerSchema::Review))
+    /// Returns how the answer is shown if it is a review.
+    pub fn review(&self) -> Option<&ReviewOutcome> {
+        match &self.schema {
+            Some(AnswerSchema::Review(outcome)) => Some(outcome),
+            _ => None,
+        }
     }
 }

@@ -608,7 +608,7 @@ fn load(app: &App, request: &RunRequest) -> CliResult<(LoadedConfig, Option<Lock
         loaded.settings.evaluation.mode = EvaluationMode::Off;
     }
     // Both change nothing.
-    loaded.settings.auto_review.enabled &= !request.dry_run && !request.is_review();
+    loaded.settings.auto_review.enabled &= !request.dry_run && request.review().is_none();
     Ok((loaded, resumed_session))
 }
 
@@ -637,7 +637,7 @@ fn input_images(request: &RunRequest) -> CliResult<InputImages> {
 /// Returns the schema of the answer: of a review, of a client, or of `--output-schema`.
 fn answer_schema(request: &RunRequest) -> CliResult<Option<Rc<OutputSchema>>> {
     match &request.schema {
-        Some(AnswerSchema::Review) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
+        Some(AnswerSchema::Review(_)) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
         Some(AnswerSchema::Text(text)) => output_schema::given(text).map(Some),
         Some(AnswerSchema::File(file)) => output_schema::read_output_schema(file).map(Some),
         None => Ok(None),

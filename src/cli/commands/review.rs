@@ -1,8 +1,5 @@
 //! `agent review`: has the agent `review` look at the changes since a commit, and prints its findings.
 
-use crate::commands::report::RequestedReport;
-use crate::commands::review_outcome::ReviewOutcome;
-use crate::commands::run::{run_or_review, run_task};
 use crate::commands::run_args::{RunOptions, parse_name};
 use agent_config::agents::REVIEWER;
 use agent_config::settings::Settings;
@@ -22,6 +19,9 @@ use agent_run::error::{CliError, CliResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::preparation::PromptData;
 use agent_run::request::{AnswerSchema, RunRequest, Task};
+use agent_run::requested_report::RequestedReport;
+use agent_run::review_outcome::ReviewOutcome;
+use agent_run::run_task::run_task;
 use agent_terminal::Style;
 use clap::Args;
 
@@ -40,23 +40,21 @@ pub struct ReviewArgs {
 }
 
 /// Runs `agent review` and returns the exit code.
-pub fn review(app: &App, args: ReviewArgs) -> u8 {
-    let options = args.options;
-    let mut request =
-        RunRequest { prompt_is_data: true, schema: Some(AnswerSchema::Review), ..options.request() };
-    let prepared = unusable_option(&options).map_or(Ok(()), Err).and_then(|()| {
+pub fn review(app: &App, args: &ReviewArgs) -> u8 {
+    let mut request = RunRequest { prompt_is_data: true, ..args.options.request() };
+    let prepared = unusable_option(&args.options).map_or(Ok(()), Err).and_then(|()| {
         request.overrides.agent = Some(REVIEWER.to_owned());
         let settings = app.load(&request.flags())?.settings;
         Ok((changes(app, &settings, args.base.as_deref())?, settings))
     });
     let (diff, settings) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return run_task(app, &options, Err(error)),
+        Err(error) => return run_task(app, request, Err(error)),
     };
     let is_diff_complete = diff.too_large.is_empty();
     let outcome = ReviewOutcome { fail_on: args.fail_on, changed: diff.changed, is_diff_complete };
     if outcome.changed.is_empty() {
-        return nothing_to_review(app, &options, &settings, &diff.base);
+        return nothing_to_review(app, &request, &settings, &diff.base);
     }
     let language = settings.language;
     if !is_diff_complete {
@@ -67,8 +65,8 @@ pub fn review(app: &App, args: ReviewArgs) -> u8 {
     }
     let heading = messages::review_changes(&diff.base);
     let data = vec![PromptData { heading, text: diff.text, origin: MessageOrigin::GitDiff }];
-    request.task = Task::new(messages::REVIEW_TASK).with_data(data);
-    run_or_review(app, &options, Ok(request), Some(&outcome))
+    request.schema = Some(AnswerSchema::Review(outcome));
+    run_task(app, request, Ok(Task::new(messages::REVIEW_TASK).with_data(data)))
 }
 
 /// Returns the error about an option of `run` that a review does not have.
@@ -94,7 +92,7 @@ fn changes(app: &App, settings: &Settings, base: Option<&str>) -> CliResult<Revi
 }
 
 /// Writes the result of a review without changes; no model is called.
-fn nothing_to_review(app: &App, options: &RunOptions, settings: &Settings, base: &str) -> u8 {
+fn nothing_to_review(app: &App, request: &RunRequest, settings: &Settings, base: &str) -> u8 {
     let text = messages::nothing_to_review(base, settings.language);
     let review = Review { summary: text.clone(), findings: Vec::new() };
     let result = RunResult {
@@ -104,10 +102,10 @@ fn nothing_to_review(app: &App, options: &RunOptions, settings: &Settings, base:
         output_valid: Some(true),
         ..RunResult::default()
     };
-    if let Some(report) = RequestedReport::from_options(app, options) {
+    if let Some(report) = RequestedReport::of(app, request) {
         report.write(app, Some(settings), &result);
     }
-    let written = match options.format() {
+    let written = match request.format {
         OutputFormat::Text => app.terminal.print(&text),
         format => report::write_result(&app.terminal, format, &result, &AnswerShown::default()),
     };

@@ -209,6 +209,9 @@ impl RunOptions {
             verbose: self.verbose,
             log_level: self.log_level,
             show_costs: self.show_costs,
+            report: self.report,
+            report_file: self.report_file.clone(),
+            exit_code_on_partial: self.exit_code_on_partial,
             ..RunRequest::default()
         }
     }

@@ -1,7 +1,6 @@
 //! `agent stats`: prints requests, tokens and costs by session, model or day, or writes a page with charts.
 
 use crate::commands::common_args::CommonArgs;
-use crate::commands::report_file::ReportFile;
 use agent_core::event::{Event, Record};
 use agent_core::failure::FailureKind;
 use agent_journal::scan::scan;
@@ -14,6 +13,7 @@ use agent_report::stats_page;
 use agent_run::app::App;
 use agent_run::error::{CliError, CliResult};
 use agent_run::output::print;
+use agent_run::report_file::ReportFile;
 use agent_run::session::session_store;
 use agent_terminal::one_line;
 use clap::{Args, ValueEnum};

@@ -1,8 +1,8 @@
 //! `agent trust`: shows the settings of a project that need trust, and stores or revokes the user's trust in them.
 
 use crate::commands::common_args::CommonArgs;
-use crate::commands::pipeline_command::source::read_pipeline;
 use crate::commands::project_files::NewFile;
+use crate::flows::pipeline_command::source::read_pipeline;
 use agent_config::error::ConfigError;
 use agent_config::fact_cache::FactCache;
 use agent_config::flags::Flags;

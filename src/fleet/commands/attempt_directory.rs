@@ -4,7 +4,7 @@
 
 use crate::commands::bundle::check_commit;
 use crate::commands::context::{WorkerContext, may_pass};
-use agent_cli::commands::work::worktrees::git_launcher;
+use agent_cli::flows::work::worktrees::git_launcher;
 use agent_config::environment::{WORKSPACES, WORKTREES};
 use agent_config::settings::Settings;
 use agent_config::text_file::read_text;

@@ -3,7 +3,7 @@
 use crate::commands::context::{WorkerContext, may_pass};
 use crate::objects::MAX_OBJECT_BYTES;
 use crate::queue::Queue;
-use agent_cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
+use agent_cli::flows::work::worktrees::{git_launcher, open_repository, unusable};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{Bundle, TaskRecord, TaskState, branch_name};

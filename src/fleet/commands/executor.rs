@@ -3,7 +3,7 @@
 
 use crate::commands::attempt_directory::remove_directory;
 use crate::commands::context::may_pass;
-use agent_cli::commands::work::checks::run_gates;
+use agent_cli::flows::work::checks::run_gates;
 use agent_config::agent_definition::OWN;
 use agent_config::executors::{Executor, ExecutorInputs, FigurePlaces, OutputFormat, PromptInput, executor};
 use agent_config::settings::Settings;

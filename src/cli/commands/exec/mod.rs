@@ -5,8 +5,6 @@ mod codex_config;
 mod options;
 mod stream;
 
-use crate::commands::run::run_task;
-use crate::commands::run_args::RunOptions;
 use agent_core::event::Record;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
@@ -19,6 +17,7 @@ use agent_run::perform::FinishedRun;
 use agent_run::perform::{catch_panic, export_telemetry, perform};
 use agent_run::prompt::read_prompt;
 use agent_run::request::{RunRequest, Task};
+use agent_run::run_task::run_task;
 use agent_runtime::interrupt::SignalHandlers;
 use agent_terminal::{Style, when_reader_is_gone};
 use args::ExecArgs;
@@ -41,13 +40,16 @@ pub fn exec(app: &App, args: &ExecArgs) -> u8 {
     if args.json {
         return run_with_events(app, prepared);
     }
-    let request = prepared.map(|PreparedRun { request, warnings, .. }| {
-        for warning in &warnings {
-            app.notify(Style::Warning, warning);
+    match prepared {
+        Ok(PreparedRun { request, warnings, .. }) => {
+            for warning in &warnings {
+                app.notify(Style::Warning, warning);
+            }
+            let task = request.task.clone();
+            run_task(app, request, Ok(task))
         }
-        request
-    });
-    run_task(app, &RunOptions::default(), request)
+        Err(error) => run_task(app, RunRequest::default(), Err(error)),
+    }
 }
 
 fn prepare(app: &App, args: &ExecArgs) -> CliResult<PreparedRun> {

@@ -6,7 +6,7 @@ use crate::commands::hub::prompt::{posts_text, thread_text};
 use crate::commands::hub::skills;
 use crate::commands::hub::workspace::Workspace;
 use crate::commands::stored_session::store_session;
-use agent_cli::commands::work::workers::concurrent_request;
+use agent_cli::flows::work::workers::concurrent_request;
 use agent_config::agent_definition::{COMMAND_TIMEOUT, MAX_OUTPUT_TOKENS};
 use agent_core::failure::FailureKind;
 use agent_core::fleet::TaskSpec;

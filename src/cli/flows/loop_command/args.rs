@@ -1,0 +1,39 @@
+//! Arguments of `agent loop`.
+
+use crate::commands::run_args::parse_usd;
+use crate::flows::work::running::WorkArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Name of the command in records.
+pub const COMMAND: &str = "loop";
+
+/// Arguments of `agent loop`.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct LoopArgs {
+    /// File with the task
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// Maximum number of iterations, 1 to 100 (default: `ralph.max_iterations`)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub max_iterations: Option<u32>,
+    /// Maximum cost of all iterations; the same as `--budget`
+    #[arg(long, value_parser = parse_usd, value_name = "USD")]
+    pub max_cost: Option<f64>,
+    /// Time limit of all iterations; the same as `--timeout`
+    #[arg(long, value_name = "SECONDS")]
+    pub max_time: Option<u64>,
+    /// Word that the last answer must contain
+    #[arg(long, value_name = "WORD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub completion_tag: Option<String>,
+    /// Work in a git worktree and on a branch of its own; what has changed is committed there
+    #[arg(long)]
+    pub worktree: bool,
+    /// File to which each iteration is added, and that the next one is shown
+    #[arg(long, value_name = "FILE")]
+    pub progress_file: Option<PathBuf>,
+    /// Task and options.
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
