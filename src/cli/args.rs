@@ -1,13 +1,19 @@
 //! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
+use crate::commands::chain::ChainArgs;
 use crate::commands::chat::args::ChatArgs;
 use crate::commands::client_run::ClientArgs;
 use crate::commands::common_args::CommonArgs;
+use crate::commands::consolidate::ConsolidateArgs;
+use crate::commands::eval::EvalArgs;
 use crate::commands::exec::args::ExecArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::init::InitArgs;
+use crate::commands::loop_command::LoopArgs;
 use crate::commands::mcp_args::McpArgs;
 use crate::commands::memory::MemoryCommand;
+use crate::commands::parallel::{CleanupArgs, ParallelArgs};
+use crate::commands::pipeline::PipelineArgs;
 use crate::commands::program::{FleetCommand, ProgramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::review::ReviewArgs;
@@ -18,12 +24,6 @@ use crate::commands::stats::StatsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::commands::work::WorkCommand;
 use crate::described::Described;
-use crate::flows::chain::ChainArgs;
-use crate::flows::consolidate::ConsolidateArgs;
-use crate::flows::eval::args::EvalArgs;
-use crate::flows::loop_command::args::LoopArgs;
-use crate::flows::parallel::args::{CleanupArgs, ParallelArgs};
-use crate::flows::pipeline_command::args::PipelineArgs;
 use agent_engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;

@@ -8,14 +8,14 @@ pub mod flows;
 
 use crate::args::{Cli, Command};
 use crate::commands::claude::args::ClaudeArgs;
+use crate::commands::eval::EvalAction;
 use crate::commands::{
-    acp, agents, apply_patch, approvals, approve, chat, claude, completions, config, demo, diff, doctor,
-    exec, help, history, import, init, man, mcp, memory, models, policy, program, redo, replay, report,
-    review, run, schema, serve, sessions, skills, start, stats, tools, trust, undo, work,
+    acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
+    demo, diff, doctor, eval, exec, help, history, import, init, loop_command, man, mcp, memory, models,
+    parallel, pipeline, policy, program, redo, replay, report, review, run, schema, serve, sessions, skills,
+    start, stats, tools, trust, undo, work,
 };
 use crate::described::Described;
-use crate::flows::eval::args::EvalAction;
-use crate::flows::{chain, consolidate, eval, loop_command, parallel, pipeline_command};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
@@ -39,7 +39,7 @@ pub fn main() -> std::process::ExitCode {
     let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed {
         Ok(Cli { command: Some(command) }) => run_command_line(&app, command),
-        Ok(Cli { command: None }) => code(&app, start::start(&app, run_words)),
+        Ok(Cli { command: None }) => code(&app, start::start(&app)),
         Err(error) => print_parse_error(&app, &error),
     };
     code.into()
@@ -64,21 +64,21 @@ fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
 /// Runs a parsed command and returns its exit code.
 pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
-        Command::Chat(Described(args)) => return code(app, chat::chat(app, args, run_words)),
+        Command::Chat(Described(args)) => return code(app, chat::chat(app, args)),
         Command::Run(Described(args)) => return run::run(app, args),
         Command::Exec(Described(args)) => return exec::exec(app, &args),
         Command::Review(Described(args)) => return review::review(app, &args),
         Command::Health(Described(args)) => return code(app, program::health(app, args)),
-        Command::Loop(Described(args)) => return loop_command::run_loop(app, args, run_words),
-        Command::Parallel(Described(args)) => return parallel::parallel(app, *args, run_words),
+        Command::Loop(Described(args)) => return loop_command::run_loop(app, args),
+        Command::Parallel(Described(args)) => return parallel::parallel(app, *args),
         Command::Eval(Described(args)) => match &args.action {
-            Some(EvalAction::Compare(args)) => eval::compare_measurements(app, args),
-            None => return eval::eval(app, *args, run_words),
+            Some(EvalAction::Compare(args)) => eval::compare(app, args),
+            None => return eval::eval(app, *args),
         },
         Command::ParallelCleanup(Described(args)) => return code(app, parallel::clean_up(app, &args)),
-        Command::Chain(Described(args)) => return chain::chain(app, args, run_words),
-        Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
-        Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),
+        Command::Chain(Described(args)) => return chain::chain(app, args),
+        Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args),
+        Command::Pipeline(Described(args)) => return pipeline::pipeline(app, *args),
         Command::Fleet(command) => return code(app, program::fleet(app, command)),
         Command::Work { command, common } => work::work(app, command.map(Described::into_inner), &common),
         Command::Resume(Described(args)) => return run::resume(app, args),
@@ -124,7 +124,10 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
 }
 
 /// Runs the command of `words`, the arguments of this program; returns its exit code.
-fn run_words(app: &App, words: Vec<String>) -> CliResult<u8> {
+///
+/// # Errors
+/// Fails for words that are no command line.
+pub fn run_words(app: &App, words: Vec<String>) -> CliResult<u8> {
     let parsed = Cli::try_parse_from(std::iter::once("agent".to_owned()).chain(words));
     match parsed {
         Ok(Cli { command }) => {

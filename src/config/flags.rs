@@ -12,12 +12,13 @@ use agent_core::secret::Secret;
 use agent_engine::approver::NoApprover;
 use agent_engine::policy::Mode;
 use agent_llm::effort::Effort;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// The settings on the command line.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Flags {
     /// `--config`: a file with precedence over those of user and project.
     pub config: Option<PathBuf>,
@@ -35,7 +36,8 @@ pub struct Flags {
     pub fallback: Vec<String>,
     /// `--api-base`: the server's base URL.
     pub api_base: Option<String>,
-    /// `--api-key`: the API key.
+    /// `--api-key`: the API key, which is stored nowhere.
+    #[serde(skip)]
     pub api_key: Option<Secret>,
     /// `--effort`: the reasoning effort of the model.
     pub effort: Option<Effort>,

@@ -24,7 +24,7 @@ pub struct GrantPolicy {
 }
 
 /// The grants of an agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     held: Vec<String>,
     /// Grants that it asked for and did not get.

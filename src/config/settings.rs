@@ -34,6 +34,7 @@ use agent_engine::hooks::{HookEvent, HookRule};
 use agent_engine::policy::{self, PolicyOptions};
 use agent_llm::provider_table::{self, ProviderTableError};
 use agent_tools::toolbox;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -284,7 +285,7 @@ pub struct ClientLimits {
 }
 
 /// The tools that are left of those that there are; by default all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedTools {
     /// The tools of this program; `None`: all. Those of MCP servers are not affected.
     pub only: Option<Vec<String>>,

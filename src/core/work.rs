@@ -9,6 +9,7 @@ use crate::stop_reason::{Status, StopReason};
 use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Version of the document.
 pub const WORK_SCHEMA_VERSION: u32 = 1;
@@ -173,8 +174,9 @@ pub enum WorkEvent {
     Start {
         /// The command, such as `loop`.
         command: String,
-        /// The words of its command line, without a key.
-        words: Vec<String>,
+        /// What the command was requested with, without a key; null in records of versions that kept the words of the command line.
+        #[serde(default)]
+        request: Value,
         /// The directory in which it was started.
         directory: String,
         /// The task.

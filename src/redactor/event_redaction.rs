@@ -107,8 +107,9 @@ impl Redactor {
 
     fn work(&self, event: &mut WorkEvent) {
         match event {
-            WorkEvent::Start { words, task, data, .. } => {
-                self.texts(words.iter_mut().chain(data));
+            WorkEvent::Start { request, task, data, .. } => {
+                self.value(request);
+                self.texts(data.iter_mut());
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } | WorkEvent::StepEnd { .. } => {}

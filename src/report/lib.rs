@@ -40,13 +40,17 @@ use json_stream::JsonStream;
 use line_writer::LineWriterGuard;
 use log_file::{LogFile, LogFileError};
 use progress::ProgressSpinner;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::Telemetry;
 
 /// Format of standard output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::EnumString, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum OutputFormat {
     /// The answer.

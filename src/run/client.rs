@@ -11,6 +11,7 @@ use agent_engine::policy::Mode;
 use agent_engine::rules::PolicyRule;
 use agent_mcp::hosted::HostedServer;
 use futures_util::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -63,7 +64,7 @@ pub struct UnsavedQuestion {
 }
 
 /// Bounds of a run, besides those of the settings: limits only lower those, and rules take effect where no configured one does.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a bound of its own")]
 pub struct RunBounds {
     /// Maximum cost.
@@ -145,7 +146,7 @@ impl RunBounds {
 }
 
 /// Rules of a client on calls.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ClientRules {
     /// Refusals, which precede the configured rules.
     pub refusals: Vec<PolicyRule>,

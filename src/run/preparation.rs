@@ -9,6 +9,7 @@ use agent_session::Agent;
 use agent_session::session::RunOutcome;
 use agent_session::subagent::{SubagentContext, SubagentHost, SubagentRequest};
 use agent_text::delimiter::Delimiter;
+use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 
 /// The planning agent.
@@ -18,7 +19,7 @@ const PLANNER: &str = "plan";
 const PLAN_CALL: &str = "plan";
 
 /// The steps before the work on a task.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Preparation {
     /// Whether the agent `plan` makes a plan first.
     pub plan: bool,
@@ -33,7 +34,7 @@ pub struct Preparation {
 }
 
 /// Data that the model receives after the prompt, between untrusted-data delimiters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PromptData {
     /// What it is.
     pub heading: String,

@@ -13,11 +13,13 @@ use agent_report::chat_log::ShownNotices;
 use agent_report::session_report::ReportFormat;
 use agent_session::total_budget::TotalBudget;
 use agent_tools::Tool;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// What a run is to do.
-#[derive(Debug, Clone, Default)]
+/// What a run is to do. A stored request lacks what exists only in the process that made it: the shared budget, the client, the queue, the
+/// conversation, and the tools of the program.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct RunRequest {
     /// The session and its next message.
@@ -61,16 +63,21 @@ pub struct RunRequest {
     /// Sessions whose changes are reviewed together with the changes of the run.
     pub earlier_sessions: Vec<String>,
     /// The budget that the run shares with other runs.
+    #[serde(skip)]
     pub total_budget: Option<Rc<TotalBudget>>,
     /// The program that drives the run, if it is no user.
+    #[serde(skip)]
     pub client: Option<RunClient>,
     /// Messages that the user types while the run works.
+    #[serde(skip)]
     pub queue: MessageQueue,
     /// In a conversation: the notices that it has shown.
+    #[serde(skip)]
     pub chat: Option<ShownNotices>,
     /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
     pub grants: Option<Grants>,
     /// Tools of the program that requests the run, beside the tools of the agent.
+    #[serde(skip)]
     pub tools: OwnTools,
 }
 
@@ -99,7 +106,7 @@ impl std::fmt::Debug for OwnTools {
 }
 
 /// A JSON Schema for the answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum AnswerSchema {
     /// The schema in this file.
     File(PathBuf),
@@ -110,7 +117,7 @@ pub enum AnswerSchema {
 }
 
 /// The session of a run, and its next message.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Task {
     /// A new session.
     New {

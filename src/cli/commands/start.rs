@@ -18,14 +18,13 @@ use agent_terminal::one_line;
 const NAME_CHARS: usize = 60;
 
 /// Starts a conversation if there is a terminal and a configured model, else prints the first screen; returns the exit code.
-/// `run_words` runs a command line of this program.
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn start(app: &App, run_words: fn(&App, Vec<String>) -> CliResult<u8>) -> CliResult<u8> {
+pub fn start(app: &App) -> CliResult<u8> {
     let loaded = app.load(&Flags::default())?;
     if app.terminal.can_ask() && loaded.settings.llm.model.is_some() {
-        return chat(app, ChatArgs::default(), run_words);
+        return chat(app, ChatArgs::default());
     }
     print_first_screen(app, &app.load_and_notify(&Flags::default())?.settings)?;
     Ok(ExitCode::Success.code())

@@ -1,9 +1,8 @@
 //! `agent chain`: agents work on a task one after another; the answer of each one is data for the next.
 
 use crate::flows::work::outcome::WorkOutcome;
-use crate::flows::work::running::{
-    NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
-};
+use crate::flows::work::request::{WorkCommand, WorkRequest};
+use crate::flows::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
 use agent_config::flags::Flags;
 use agent_core::work::WorkStopReason;
 use agent_messages as messages;
@@ -13,52 +12,59 @@ use agent_run::error::CliResult;
 use agent_run::preparation::PromptData;
 use agent_run::request::{RunRequest, Task};
 use agent_text::excerpt;
-use clap::Args;
+use serde::{Deserialize, Serialize};
 
-/// Name of the command in records.
-const COMMAND: &str = "chain";
 /// Maximum number of agents.
 const MAX_AGENTS: usize = 20;
 /// Characters of an answer that the next agent is shown.
 const ANSWER_CHARS: usize = 64 * 1024;
 
-/// Arguments of `agent chain`.
-#[derive(Debug, Clone, Args)]
-#[command(args_override_self = true)]
-pub struct ChainArgs {
-    /// The agents, in order, at most 20
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+/// What `agent chain` is requested with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ChainRequest {
+    /// The agents, in order.
     pub agents: Vec<String>,
-    /// Task and options.
-    #[command(flatten)]
-    pub work: WorkArgs,
+    /// Task and runs.
+    pub work: WorkRequest,
 }
 
-/// Runs `agent chain` and returns the exit code.
-pub fn chain(app: &App, args: ChainArgs, run_words: RunWords) -> u8 {
-    let fixed = [("--agents", !args.agents.is_empty())];
-    let work = args.work.clone();
-    run_command(app, COMMAND, &work, &fixed, run_words, || app.block_on(run(app, args)))
+impl WorkCommand for ChainRequest {
+    const NAME: &'static str = "chain";
+
+    fn work(&self) -> &WorkRequest {
+        &self.work
+    }
+
+    fn work_mut(&mut self) -> &mut WorkRequest {
+        &mut self.work
+    }
+
+    fn fixed_option(&self) -> Option<&'static str> {
+        (!self.agents.is_empty()).then_some("--agents")
+    }
+
+    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+        app.block_on(run(app, self))
+    }
 }
 
-/// Checks the arguments and runs the agents.
-async fn run(app: &App, args: ChainArgs) -> CliResult<WorkOutcome> {
-    let ChainArgs { agents, work: args } = args;
-    if args.options.agent.is_some() {
+/// Checks the request and runs the agents.
+async fn run(app: &App, command: ChainRequest) -> CliResult<WorkOutcome> {
+    let ChainRequest { agents, work } = &command;
+    if work.run.overrides.agent.is_some() {
         return Err(usage(messages::no_work_option("--agent", "--agents")));
     }
     if agents.is_empty() || agents.len() > MAX_AGENTS {
         return Err(usage(messages::chain_needs_agents(MAX_AGENTS)));
     }
-    let task = args.task(app)?;
-    let request = args.options.request();
-    let mut settings = app.load(&request.flags())?.settings;
-    for agent in &agents {
-        settings = app.load(&with_agent(&request, agent).flags())?.settings;
+    let task = work.read_task(app)?;
+    let mut settings = app.load(&work.run.flags())?.settings;
+    for agent in agents {
+        settings = app.load(&with_agent(&work.run, agent).flags())?.settings;
     }
     directories::prepare(&settings)?;
-    let work = RunningWork::begin(app, &settings, request, COMMAND, task)?;
-    let ended = in_turn(&work, &agents).await;
+    let work = RunningWork::begin(app, &settings, &command, work.run.clone(), task)?;
+    let ended = in_turn(&work, agents).await;
     work.end(ended, |_| ())
 }
 

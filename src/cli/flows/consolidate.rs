@@ -2,50 +2,56 @@
 
 use crate::flows::work::debate::{HeldDebate, check_distinct, with_model};
 use crate::flows::work::outcome::WorkOutcome;
-use crate::flows::work::running::{RunWords, RunningWork, WorkArgs, run_command, usage};
+use crate::flows::work::request::{WorkCommand, WorkRequest};
+use crate::flows::work::running::{RunningWork, usage};
 use agent_config::pipeline::Debate;
-use agent_core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS, WorkStopReason};
+use agent_core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, WorkStopReason};
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::directories;
 use agent_run::error::CliResult;
-use clap::Args;
+use serde::{Deserialize, Serialize};
 
-/// Name of the command in records.
-const COMMAND: &str = "consolidate";
-
-/// Arguments of `agent consolidate`.
-#[derive(Debug, Clone, Args)]
-#[command(args_override_self = true)]
-pub struct ConsolidateArgs {
-    /// The models that answer, 2 to 8
-    #[arg(long, value_name = "P/M,P/M,…", value_delimiter = ',')]
+/// What `agent consolidate` is requested with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ConsolidateRequest {
+    /// The models that answer.
     pub models: Vec<String>,
-    /// The model that judges and sums up; none of those that answer
-    #[arg(long, value_name = "P/M")]
+    /// The model that judges and sums up.
     pub judge: Option<String>,
-    /// Maximum number of rounds, 1 to 10
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
-    pub rounds: u32,
-    /// Question and options.
-    #[command(flatten)]
-    pub work: WorkArgs,
+    /// Maximum number of rounds.
+    pub rounds: Option<u32>,
+    /// Question and runs.
+    pub work: WorkRequest,
 }
 
-/// Runs `agent consolidate` and returns the exit code.
-pub fn consolidate(app: &App, args: ConsolidateArgs, run_words: RunWords) -> u8 {
-    let fixed = [("--models", !args.models.is_empty()), ("--judge", args.judge.is_some())];
-    let work = args.work.clone();
-    run_command(app, COMMAND, &work, &fixed, run_words, || app.block_on(run(app, args)))
+impl WorkCommand for ConsolidateRequest {
+    const NAME: &'static str = "consolidate";
+
+    fn work(&self) -> &WorkRequest {
+        &self.work
+    }
+
+    fn work_mut(&mut self) -> &mut WorkRequest {
+        &mut self.work
+    }
+
+    fn fixed_option(&self) -> Option<&'static str> {
+        let given = [("--models", !self.models.is_empty()), ("--judge", self.judge.is_some())];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
+    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+        app.block_on(run(app, self))
+    }
 }
 
-/// Checks the arguments and holds the debate.
-async fn run(app: &App, args: ConsolidateArgs) -> CliResult<WorkOutcome> {
-    let ConsolidateArgs { models, judge, rounds, work: args } = args;
-    let given = [
-        ("--model", args.options.model.is_some()),
-        ("--fallback-model", !args.options.fallback_model.is_empty()),
-    ];
+/// Checks the request and holds the debate.
+async fn run(app: &App, command: ConsolidateRequest) -> CliResult<WorkOutcome> {
+    let ConsolidateRequest { models, judge, rounds, work } = command.clone();
+    let overrides = &work.run.overrides;
+    let given =
+        [("--model", overrides.model.is_some()), ("--fallback-model", !overrides.fallback.is_empty())];
     if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
         return Err(usage(messages::no_work_option(option, "--models")));
     }
@@ -54,13 +60,13 @@ async fn run(app: &App, args: ConsolidateArgs) -> CliResult<WorkOutcome> {
     let Some(judge) = judge.filter(|_| is_complete) else {
         return Err(usage(messages::consolidate_needs_models(MAX_DEBATE_MODELS)));
     };
-    let task = args.task(app)?;
+    let task = work.read_task(app)?;
+    let rounds = rounds.unwrap_or(DEFAULT_ROUNDS);
     let mut debate = Debate { question: String::new(), models, judge, rounds };
-    let request = args.options.request();
-    check_distinct(app, &request, &debate).await?;
-    let settings = app.load(&with_model(&request, &debate.judge).flags())?.settings;
+    check_distinct(app, &work.run, &debate).await?;
+    let settings = app.load(&with_model(&work.run, &debate.judge).flags())?.settings;
     directories::prepare(&settings)?;
-    let work = RunningWork::begin(app, &settings, request, COMMAND, task)?;
+    let work = RunningWork::begin(app, &settings, &command, work.run, task)?;
     debate.question = work.record.start().task;
     let limits = &work.limits;
     let held = HeldDebate { work: &work, limits, request: &work.request, prefix: "", debate: &debate };

@@ -9,6 +9,7 @@ use super::fact_cache::FactCache;
 use super::project::ProjectConfig;
 use agent_messages as messages;
 use manifest::TrustManifest;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Returns the storage of the trust in a workspace, which is a file in its state directory.
@@ -17,7 +18,7 @@ pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
 }
 
 /// The trust option of the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TrustFlag {
     /// The stored trust applies.
     #[default]

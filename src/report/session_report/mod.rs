@@ -34,7 +34,7 @@ use agent_core::stop_reason::{ReachedLimit, Status, StopReason};
 use agent_core::usage::Usage;
 use agent_messages as messages;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
@@ -356,7 +356,8 @@ impl SessionReport {
 }
 
 /// Format of a session report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::EnumString)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_format)]
 pub enum ReportFormat {
     /// The document, one line of JSON.

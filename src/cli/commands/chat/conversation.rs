@@ -31,9 +31,6 @@ pub const NAME_CHARS: usize = 60;
 /// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
 pub const INTERRUPTED: u8 = 130;
 
-/// Runs a command line of this program, given as words, and returns its exit code.
-pub type RunWords = fn(&App, Vec<String>) -> CliResult<u8>;
-
 /// What follows an input of the user.
 pub enum Next {
     /// The next prompt.
@@ -54,8 +51,6 @@ pub struct Conversation<'a> {
     pub runtime: &'a Runtime,
     /// The request of the next message.
     pub request: RunRequest,
-    /// Runs a command line of this program.
-    pub run_words: RunWords,
     /// The session; none before the first message.
     pub session: Option<String>,
     /// Money left of `--budget-total`.
@@ -86,18 +81,11 @@ pub struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     /// Creates a conversation without a session.
-    pub fn new(
-        app: &'a App,
-        runtime: &'a Runtime,
-        request: RunRequest,
-        run_words: RunWords,
-        user_commands: UserCommands,
-    ) -> Self {
+    pub fn new(app: &'a App, runtime: &'a Runtime, request: RunRequest, user_commands: UserCommands) -> Self {
         Self {
             app,
             runtime,
             request,
-            run_words,
             session: None,
             left: None,
             session_defaults: Flags::default(),

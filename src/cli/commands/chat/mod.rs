@@ -22,7 +22,7 @@ use agent_runtime::interrupt::Interrupt;
 use agent_terminal::line_editor::{Input, LineEditor, LineEditorOptions, SavedModes};
 use agent_terminal::{Style, one_line};
 use args::ChatArgs;
-use conversation::{Conversation, INTERRUPTED, NAME_CHARS, Next, RunWords};
+use conversation::{Conversation, INTERRUPTED, NAME_CHARS, Next};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -33,11 +33,11 @@ const PROMPT: &str = "> ";
 /// Time after an interrupt in which a second Ctrl+C ends the conversation with exit code 130.
 const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
-/// Runs a conversation and returns the exit code; `run_words` runs a command line of this program.
+/// Runs a conversation and returns the exit code.
 ///
 /// # Errors
 /// Fails without a terminal, and when the configuration or the session to continue is unusable.
-pub fn chat(app: &App, args: ChatArgs, run_words: RunWords) -> CliResult<u8> {
+pub fn chat(app: &App, args: ChatArgs) -> CliResult<u8> {
     if !app.terminal.can_ask() {
         let message = "`agent chat` needs a terminal; in scripts use `agent run \"what to do\"`";
         return Err(CliError::new(FailureKind::Usage, message));
@@ -52,7 +52,7 @@ pub fn chat(app: &App, args: ChatArgs, run_words: RunWords) -> CliResult<u8> {
         return Err(CliError::new(FailureKind::Usage, message));
     }
     let runtime = app.runtime()?;
-    let code = Chat::start(app, args, &runtime, run_words)?.run();
+    let code = Chat::start(app, args, &runtime)?.run();
     runtime.shutdown_background();
     code
 }
@@ -66,7 +66,7 @@ struct Chat<'a> {
 }
 
 impl<'a> Chat<'a> {
-    fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime, run_words: RunWords) -> CliResult<Self> {
+    fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime) -> CliResult<Self> {
         runtime.block_on(async { app.end_on_quit() })?;
         let ChatArgs { last, resume, budget_total, options } = args;
         let mut request = options.request();
@@ -78,7 +78,7 @@ impl<'a> Chat<'a> {
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
         let editor = line_editor(app, settings, &user_commands)?;
-        let mut conversation = Conversation::new(app, runtime, request, run_words, user_commands);
+        let mut conversation = Conversation::new(app, runtime, request, user_commands);
         // Fails now, not at the first message, if the session is unusable.
         conversation.change_session(session)?;
         conversation.left = budget;

@@ -1,7 +1,8 @@
 //! `agent eval compare A B`: whether two measurements differ by more than chance.
 
-use crate::flows::eval::args::{COMMAND, CompareArgs};
+use crate::flows::eval::EvalRequest;
 use crate::flows::work::record::{RecordedWork, work_store};
+use crate::flows::work::request::WorkCommand;
 use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
 use agent_core::comparison::{COMPARISON_SCHEMA_VERSION, Comparison, ComparisonDocument, compare};
@@ -36,14 +37,20 @@ impl Measured {
     }
 }
 
-/// Compares two measurements, or without a second one the best of the first with the others, and prints the result.
+/// Compares two measurements, or without a second one the best of the first with the others, and prints the result, `as_json` or as text. A
+/// measurement is a document of `agent eval` or the id of a record.
 ///
 /// # Errors
 /// Fails for a measurement that cannot be read, and for two that have nothing in common.
-pub fn compare_measurements(app: &App, args: &CompareArgs) -> CliResult<()> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
-    let first = read(&settings, &args.first)?;
-    let second = args.second.as_ref().map(|second| read(&settings, second)).transpose()?;
+pub fn compare_measurements(
+    app: &App,
+    settings: &Settings,
+    first: &str,
+    second: Option<&str>,
+    as_json: bool,
+) -> CliResult<()> {
+    let first = read(settings, first)?;
+    let second = second.map(|second| read(settings, second)).transpose()?;
     let document = match &second {
         Some(second) => between(&first, second),
         None => within(&first),
@@ -51,7 +58,7 @@ pub fn compare_measurements(app: &App, args: &CompareArgs) -> CliResult<()> {
     if document.comparisons.is_empty() {
         return Err(unreadable(messages::NOTHING_IN_COMMON));
     }
-    let text = if args.json {
+    let text = if as_json {
         let text = json::line(&document);
         text.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
     } else {
@@ -93,7 +100,7 @@ fn read(settings: &Settings, source: &str) -> CliResult<Measured> {
             .map_err(|_| failed(messages::NO_FILE_OR_RECORD.to_owned()))?;
         work.result.ok_or_else(|| failed(messages::NOT_ENDED.to_owned()))?
     };
-    if result.command != COMMAND || result.task_scores.is_empty() {
+    if result.command != EvalRequest::NAME || result.task_scores.is_empty() {
         return Err(failed(messages::NO_SCORES.to_owned()));
     }
     let missing = result.runs.iter().filter(|run| run.result.session_id.is_none()).count();

@@ -1,6 +1,6 @@
 //! What `agent eval` measures: the runs of each model or configuration on each task.
 
-use crate::flows::eval::args::EvalArgs;
+use crate::flows::eval::EvalRequest;
 use crate::flows::work::running::usage;
 use crate::flows::work::workers::WorkerTask;
 use agent_config::eval_tasks::EvalTask;
@@ -20,32 +20,35 @@ const MAX_RUNS: usize = 10_000;
 
 /// The tasks, and what they are measured with.
 pub struct Measurement<'a> {
-    /// The arguments.
-    pub args: &'a EvalArgs,
+    /// What they are measured with.
+    pub command: &'a EvalRequest,
     /// The models or configurations.
     pub names: &'a [String],
     /// The tasks.
     pub tasks: Vec<EvalTask>,
-    /// Checks of all tasks besides their own.
-    pub checks: Vec<String>,
 }
 
 impl Measurement<'_> {
+    fn repeat(&self) -> u8 {
+        self.command.repeat.unwrap_or(1)
+    }
+
     /// Returns the runs of each task and name with their numbers, those of the first repetition first.
     fn runs(&self) -> impl Iterator<Item = (&EvalTask, &String, u8)> {
         let all = move |number| {
             self.tasks.iter().flat_map(move |task| self.names.iter().map(move |name| (task, name, number)))
         };
-        (1..=self.args.repeat).flat_map(all)
+        (1..=self.repeat()).flat_map(all)
     }
 
     fn run_name(&self, task: &EvalTask, name: &str, number: u8) -> String {
-        let name = if self.args.tasks.is_some() { format!("{}: {name}", task.name) } else { name.to_owned() };
-        if self.args.repeat == 1 { name } else { format!("{name} #{number}") }
+        let name =
+            if self.command.tasks.is_some() { format!("{}: {name}", task.name) } else { name.to_owned() };
+        if self.repeat() == 1 { name } else { format!("{name} #{number}") }
     }
 
     fn max_steps(&self, task: &EvalTask) -> u32 {
-        let limits = [self.args.work.options.max_steps, task.max_steps];
+        let limits = [self.command.work.run.overrides.max_steps, task.max_steps];
         limits.into_iter().flatten().min().unwrap_or(MAX_STEPS)
     }
 
@@ -54,7 +57,7 @@ impl Measurement<'_> {
     /// # Errors
     /// Fails if there are too many runs, or two with the same name.
     pub fn tasks_by_run(&self) -> CliResult<BTreeMap<String, &EvalTask>> {
-        let count = self.tasks.len() * self.names.len() * usize::from(self.args.repeat);
+        let count = self.tasks.len() * self.names.len() * usize::from(self.repeat());
         if count > MAX_RUNS {
             return Err(usage(messages::too_many_runs(count, MAX_RUNS)));
         }
@@ -68,24 +71,24 @@ impl Measurement<'_> {
     /// # Errors
     /// Fails for a budget that is no amount of money.
     pub fn worker_tasks(&self, request: &RunRequest) -> CliResult<Vec<WorkerTask>> {
-        let budget = self.args.budget_per_model.map(Usd::try_from).transpose();
+        let budget = self.command.budget_per_model.map(Usd::try_from).transpose();
         let budget = budget.map_err(|error| usage(error.to_string()))?;
         let worker = |(task, name, number): (&EvalTask, &String, u8)| {
             let mut request = request.clone();
-            if self.args.models.is_empty() {
+            if self.command.models.is_empty() {
                 request.overrides.config = Some(name.into());
             } else {
                 request.overrides.model = Some(name.clone());
             }
             request.overrides.max_steps = Some(self.max_steps(task));
             request.bounds.budget = budget;
-            let timeouts = [self.args.timeout_per_model, task.timeout];
+            let timeouts = [self.command.timeout_per_model, task.timeout];
             request.bounds.timeout = timeouts.into_iter().flatten().min().map(Duration::from_secs);
             WorkerTask {
                 name: self.run_name(task, name, number),
                 prompt: task.prompt.clone(),
                 request,
-                checks: task.checks.iter().chain(&self.checks).cloned().collect(),
+                checks: task.checks.iter().chain(&self.command.work.run.checks).cloned().collect(),
                 variables: task.variables.clone(),
             }
         };
@@ -99,7 +102,7 @@ impl Measurement<'_> {
             task: task.name.clone(),
             name: name.clone(),
             max_steps: self.max_steps(task),
-            runs: (1..=self.args.repeat)
+            runs: (1..=self.repeat())
                 .filter_map(|number| by_name.get(self.run_name(task, name, number).as_str()).copied())
                 .collect(),
         };

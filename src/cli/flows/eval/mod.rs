@@ -1,15 +1,14 @@
 //! `agent eval`: the same tasks for several models or configurations, each run in a directory of its own, and their ranking.
 
-pub mod args;
 mod compare;
 pub mod directories;
 mod measurement;
 
-use crate::flows::eval::args::{COMMAND, EvalArgs};
 use crate::flows::eval::directories::TaskDirectories;
 use crate::flows::eval::measurement::Measurement;
 use crate::flows::work::outcome::WorkOutcome;
-use crate::flows::work::running::{NewTask, RunWords, RunningWork, WorkTask, run_command, usage};
+use crate::flows::work::request::{WorkCommand, WorkRequest};
+use crate::flows::work::running::{NewTask, RunningWork, WorkTask, usage};
 use crate::flows::work::workers::{RunDirectories, run_workers, verdict};
 use crate::flows::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use agent_config::eval_tasks::{self, EvalTask, TaskFiles};
@@ -22,60 +21,97 @@ use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::directories as state_directories;
 use agent_run::error::{CliError, CliResult};
+use agent_run::request::RunRequest;
 use agent_terminal::one_line;
 pub use compare::compare_measurements;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Characters of a task without a name in the scores.
 const TASK_CHARS: usize = 200;
 
-/// Runs `agent eval` and returns the exit code.
-pub fn eval(app: &App, args: EvalArgs, run_words: RunWords) -> u8 {
-    let work = args.work.clone();
-    run_command(app, COMMAND, &work, &[], run_words, || app.block_on(run(app, args)))
+/// What `agent eval` is requested with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EvalRequest {
+    /// The models to compare.
+    pub models: Vec<String>,
+    /// The configuration files to compare.
+    pub configs: Vec<String>,
+    /// Directory of tasks.
+    pub tasks: Option<PathBuf>,
+    /// Runs of each model or configuration on each task; without it, one.
+    pub repeat: Option<u8>,
+    /// Maximum cost of each run, in US dollars.
+    pub budget_per_model: Option<f64>,
+    /// Time limit of each run, in seconds.
+    pub timeout_per_model: Option<u64>,
+    /// Commit or branch that all runs begin with; without it, HEAD.
+    pub base: Option<String>,
+    /// Task and runs.
+    pub work: WorkRequest,
 }
 
-async fn run(app: &App, mut args: EvalArgs) -> CliResult<WorkOutcome> {
-    let checks = std::mem::take(&mut args.work.options.check);
-    let names = compared(&args)?;
-    let settings = app.load_and_notify(&args.work.options.request().flags())?.settings;
-    if args.work.options.dry_run {
+impl WorkCommand for EvalRequest {
+    const NAME: &'static str = "eval";
+
+    fn work(&self) -> &WorkRequest {
+        &self.work
+    }
+
+    fn work_mut(&mut self) -> &mut WorkRequest {
+        &mut self.work
+    }
+
+    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+        app.block_on(run(app, &self))
+    }
+}
+
+impl EvalRequest {
+    /// Returns the request of each run, whose checks are made after it and not by it.
+    fn runs(&self) -> RunRequest {
+        RunRequest { checks: Vec::new(), ..self.work.run.clone() }
+    }
+}
+
+async fn run(app: &App, command: &EvalRequest) -> CliResult<WorkOutcome> {
+    let names = compared(command)?;
+    let settings = app.load_and_notify(&command.work.run.flags())?.settings;
+    if command.work.run.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
     state_directories::prepare(&settings)?;
     let launcher = git_launcher(app, &settings)?;
-    match &args.tasks {
-        None => one_task(app, &settings, &launcher, (&args, &names, checks)).await,
-        Some(directory) => many_tasks(app, &settings, &launcher, (&args, &names, checks), directory).await,
+    match &command.tasks {
+        None => one_task(app, &settings, &launcher, command, names).await,
+        Some(directory) => many_tasks(app, &settings, &launcher, command, names, directory).await,
     }
 }
-
-/// What all runs are measured with: the arguments, the models or configurations, and the checks of all tasks.
-type Request<'a> = (&'a EvalArgs, &'a [String], Vec<String>);
 
 /// Measures the task of the command line, in worktrees of the workspace.
 async fn one_task(
     app: &App,
     settings: &Settings,
     launcher: &Launcher,
-    (args, names, checks): Request<'_>,
+    command: &EvalRequest,
+    names: &[String],
 ) -> CliResult<WorkOutcome> {
     let repository = open_repository(launcher, settings).await?;
-    let task = match args.work.task(app)? {
+    let task = match command.work.read_task(app)? {
         WorkTask::New(task) => {
-            let base = base_commit(app, settings, &repository, (args.base.as_deref(), false)).await?;
+            let base = base_commit(app, settings, &repository, (command.base.as_deref(), false)).await?;
             WorkTask::New(NewTask { base: Some(base), ..task })
         }
         recorded @ WorkTask::Recorded(_) => recorded,
     };
-    let work = RunningWork::begin(app, settings, args.work.options.request(), COMMAND, task)?;
+    let work = RunningWork::begin(app, settings, command, command.runs(), task)?;
     let worktrees = Worktrees::new(repository, settings, &work.record)?;
     let start = work.record.start();
     let commit = start.base.unwrap_or_default();
     let files = TaskFiles::Commit { clone: settings.workspace.clone(), commit };
     let task = EvalTask::new(one_line(&start.task, TASK_CHARS), start.task, files);
-    let measurement = Measurement { args, names, tasks: vec![task], checks };
+    let measurement = Measurement { command, names, tasks: vec![task] };
     let runs = measure(settings, (&work, &worktrees), &measurement, Vec::new()).await?;
     drop(worktrees);
     end(work, runs, &measurement)
@@ -86,7 +122,8 @@ async fn many_tasks(
     app: &App,
     settings: &Settings,
     launcher: &Launcher,
-    (args, names, checks): Request<'_>,
+    command: &EvalRequest,
+    names: &[String],
     directory: &Path,
 ) -> CliResult<WorkOutcome> {
     let unusable = |why: String| CliError::new(FailureKind::Config, why);
@@ -97,11 +134,11 @@ async fn many_tasks(
     if state.starts_with(&directory) {
         return Err(unusable(messages::tasks_contain_state(&directory.to_string_lossy())));
     }
-    let task = match &args.work.resume_work {
+    let task = match &command.work.record {
         Some(id) => WorkTask::Recorded(id.clone()),
-        None if !args.work.words.is_empty() => return Err(usage(messages::TASK_AND_TASKS)),
+        None if command.work.task.is_some() => return Err(usage(messages::TASK_AND_TASKS)),
         None => {
-            let tasks = eval_tasks::read(&directory, !checks.is_empty());
+            let tasks = eval_tasks::read(&directory, !command.work.run.checks.is_empty());
             let tasks = tasks.map_err(|errors| unusable(messages::task_errors(&errors)))?;
             let data = serde_json::to_string(&tasks);
             let data = data.map_err(|error| CliError::new(FailureKind::Internal, error.to_string()))?;
@@ -109,10 +146,10 @@ async fn many_tasks(
             WorkTask::New(NewTask { task, base: None, data: Some(data) })
         }
     };
-    let work = RunningWork::begin(app, settings, args.work.options.request(), COMMAND, task)?;
+    let work = RunningWork::begin(app, settings, command, command.runs(), task)?;
     let tasks: Vec<EvalTask> = serde_json::from_str(&work.record.start().data.unwrap_or_default())
         .map_err(|error| CliError::new(FailureKind::Session, error.to_string()))?;
-    let measurement = Measurement { args, names, tasks, checks };
+    let measurement = Measurement { command, names, tasks };
     let by_run = measurement.tasks_by_run()?;
     let directories = TaskDirectories::new((app, settings), launcher, &work.record, by_run);
     let runs = measure(settings, (&work, &directories), &measurement, vec![directory]).await?;
@@ -144,13 +181,13 @@ fn end(work: RunningWork<'_>, runs: Vec<WorkRun>, measurement: &Measurement<'_>)
 }
 
 /// Returns the names of what is compared.
-fn compared(args: &EvalArgs) -> CliResult<Vec<String>> {
-    let names = if args.models.is_empty() { &args.configs } else { &args.models };
+fn compared(command: &EvalRequest) -> CliResult<&[String]> {
+    let names = if command.models.is_empty() { &command.configs } else { &command.models };
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < 2 || distinct.len() < names.len() {
         return Err(usage(messages::EVAL_NEEDS_TWO));
     }
-    Ok(names.clone())
+    Ok(names)
 }
 
 /// Returns why the command ends: a run that did not pass its checks is no success.

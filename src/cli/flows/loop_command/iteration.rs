@@ -1,10 +1,11 @@
 //! The iterations of a loop: each is a run with a clean conversation, followed by the checks.
 
-use crate::flows::loop_command::args::{COMMAND, LoopArgs};
+use crate::flows::loop_command::LoopRequest;
 use crate::flows::loop_command::progress_file::ProgressFile;
 use crate::flows::work::checks::{Commands, check_gate};
 use crate::flows::work::outcome::WorkOutcome;
 use crate::flows::work::record::{WorkStart, work_store};
+use crate::flows::work::request::WorkCommand;
 use crate::flows::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, can_go_on, usage};
 use crate::flows::work::workers::RunDirectories;
 use crate::flows::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
@@ -49,6 +50,7 @@ const MAX_SAME: usize = 3;
 pub struct Iterations<'a> {
     app: &'a App,
     settings: Settings,
+    command: LoopRequest,
     request: RunRequest,
     launcher: Rc<Launcher>,
     workspace: Workspace,
@@ -62,21 +64,21 @@ pub struct Iterations<'a> {
 }
 
 impl<'a> Iterations<'a> {
-    /// Checks the arguments and prepares what all iterations share.
+    /// Checks the request and prepares what all iterations share.
     ///
     /// # Errors
     /// Fails for a loop without a task or checks, and for an invalid configuration.
-    pub fn prepare(app: &'a App, args: LoopArgs) -> CliResult<Self> {
-        let mut request = args.work.options.request();
+    pub fn prepare(app: &'a App, command: LoopRequest) -> CliResult<Self> {
+        let mut request = command.work.run.clone();
         let mut settings = app.load_and_notify(&request.flags())?.settings;
         let section = &settings.ralph;
         request.overrides.agent = request.overrides.agent.or_else(|| section.agent.clone());
         request.overrides.budget =
-            least([args.max_cost, request.overrides.budget, section.max_cost], f64::total_cmp);
+            least([command.max_cost, request.overrides.budget, section.max_cost], f64::total_cmp);
         request.overrides.timeout =
-            least([args.max_time, request.overrides.timeout, section.max_time], Ord::cmp);
+            least([command.max_time, request.overrides.timeout, section.max_time], Ord::cmp);
         let (max, tag) =
-            (args.max_iterations.unwrap_or(section.max_iterations), section.completion_tag.clone());
+            (command.max_iterations.unwrap_or(section.max_iterations), section.completion_tag.clone());
         if request.dry_run {
             return Err(usage(messages::LOOP_NEEDS_CHANGES));
         }
@@ -84,21 +86,21 @@ impl<'a> Iterations<'a> {
         if checks.is_empty() {
             return Err(usage(messages::LOOP_NEEDS_CHECK));
         }
-        let task = match &args.spec {
-            Some(file) if args.work.resume_work.is_none() => {
-                if !args.work.words.is_empty() {
+        let task = match &command.spec {
+            Some(file) if command.work.record.is_none() => {
+                if command.work.task.is_some() {
                     return Err(usage(messages::LOOP_TASK_OR_SPEC));
                 }
                 WorkTask::New(spec(file)?.into())
             }
-            _ => args.work.task(app)?,
+            _ => command.work.read_task(app)?,
         };
         directories::prepare(&settings)?;
         settings.timeout = None;
         let launcher = assemble::launcher(app, &settings)?;
         let (workspace, policy) = assemble::guarded_workspace(app, &settings, launcher.tier())?;
-        let progress_file = args.progress_file.map(ProgressFile::at);
-        let tag = args.completion_tag.unwrap_or(tag);
+        let progress_file = command.progress_file.clone().map(ProgressFile::at);
+        let tag = command.completion_tag.clone().unwrap_or(tag);
         Ok(Self {
             app,
             settings,
@@ -111,7 +113,8 @@ impl<'a> Iterations<'a> {
             tag,
             task,
             progress_file,
-            in_worktree: args.worktree,
+            in_worktree: command.worktree,
+            command,
         })
     }
 
@@ -125,7 +128,7 @@ impl<'a> Iterations<'a> {
             recorded @ WorkTask::Recorded(_) => recorded,
         };
         let request = std::mem::take(&mut self.request);
-        let work = RunningWork::begin(self.app, &self.settings, request, COMMAND, task)?;
+        let work = RunningWork::begin(self.app, &self.settings, &self.command, request, task)?;
         if self.progress_file.is_none() {
             let path = work_store(&self.settings).session_dir(&work.record.id)?.join("progress.md");
             self.progress_file = Some(ProgressFile::at(path));
@@ -142,7 +145,8 @@ impl<'a> Iterations<'a> {
         let git = git_launcher(self.app, &self.settings)?;
         let repository = open_repository(&git, &self.settings).await?;
         let worktrees = Worktrees::new(repository, &self.settings, &work.record)?;
-        let (worktree, directory) = worktrees.create(COMMAND, 1, work.record.has_begun(None)).await?;
+        let (worktree, directory) =
+            worktrees.create(LoopRequest::NAME, 1, work.record.has_begun(None)).await?;
         let mut request = work.request.clone();
         request.overrides.workspace = Some(directory);
         self.use_workspace(&request)?;
@@ -151,7 +155,7 @@ impl<'a> Iterations<'a> {
         let task = work.record.start().task;
         let changed: Vec<ModifiedFile> =
             work.record.ended_runs().into_iter().flat_map(|run| run.result.files_modified).collect();
-        let worktree = worktrees.commit(COMMAND, &task, worktree, &changed).await?;
+        let worktree = worktrees.commit(LoopRequest::NAME, &task, worktree, &changed).await?;
         let ended = match ended {
             Ok(WorkStopReason::Done) if worktree.problem.is_some() => Ok(WorkStopReason::RunFailed),
             ended => ended,

@@ -1,9 +1,9 @@
 //! `agent parallel-cleanup`: removes the worktrees and branches of commands that have ended.
 
 use crate::flows::eval::directories;
-use crate::flows::parallel::args::CleanupArgs;
 use crate::flows::work::record::{RecordedWork, WorkRecord, work_store};
 use crate::flows::work::worktrees::{git_launcher, open_repository, unusable};
+use agent_config::flags::Flags;
 use agent_config::settings::Settings;
 use agent_core::run_result::ModifiedFile;
 use agent_core::work::Worktree;
@@ -18,30 +18,30 @@ use agent_terminal::Style;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Removes the worktrees and branches of one record or of all, and prints what was removed and kept. Returns the exit code: that of a partial
-/// result if a worktree with changes was kept that are in no commit.
+/// Removes the worktrees and branches of the record `id` or of all, and prints what was removed and kept. With `force`, commits
+/// that are on no other branch are given up too. Returns the exit code: that of a partial result if a worktree with changes was kept that are in
+/// no commit.
 ///
 /// # Errors
 /// Fails for an unknown record, one whose command is under way, and when git fails.
-pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn clean_up(app: &App, flags: &Flags, id: Option<&str>, force: bool) -> CliResult<u8> {
+    let settings = app.load_and_notify(flags)?.settings;
     let store = work_store(&settings);
-    let ids = match &args.id {
-        Some(id) => vec![id.clone()],
+    let ids = match id {
+        Some(id) => vec![id.to_owned()],
         None => store.list()?.collect(),
     };
     let (text, has_kept) = app.block_on(async {
-        let (force, text) = (args.force, String::new());
-        let mut removed = Removed { app, settings: &settings, force, text, has_kept: false };
-        for id in &ids {
-            let known = RecordedWork::read(&store, id).map(|(work, _)| work);
-            if args.id.is_none() && known.as_ref().map_or(true, |work| work.worktrees().next().is_none()) {
+        let mut removed = Removed { app, settings: &settings, force, text: String::new(), has_kept: false };
+        for name in &ids {
+            let known = RecordedWork::read(&store, name).map(|(work, _)| work);
+            if id.is_none() && known.as_ref().map_or(true, |work| work.worktrees().next().is_none()) {
                 continue;
             }
             // Opened, because a command that is under way has locked its record.
-            match WorkRecord::open(app, &settings, id) {
+            match WorkRecord::open(app, &settings, name) {
                 Ok(_locked) => removed.worktrees_of(&known?).await?,
-                Err(error) if args.id.is_none() => app.notify(Style::Warning, &error.to_string()),
+                Err(error) if id.is_none() => app.notify(Style::Warning, &error.to_string()),
                 Err(error) => return Err(error),
             }
         }

@@ -1,6 +1,6 @@
 //! The tasks of `agent parallel`: from the command line, a file of JSON lines, or the record of a command that is resumed.
 
-use crate::flows::parallel::args::ParallelArgs;
+use crate::flows::parallel::ParallelRequest;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
@@ -28,25 +28,24 @@ pub struct ParallelTask {
     pub model: Option<String>,
 }
 
-/// Reads the tasks that the arguments name.
+/// Reads the tasks that a request names.
 ///
 /// # Errors
 /// Fails without a task, for too many, and for a file that cannot be read.
-pub fn read(app: &App, args: &ParallelArgs) -> CliResult<Vec<ParallelTask>> {
-    let words = match args.work.words.as_slice() {
-        [] if !args.task.is_empty() || args.tasks_file.is_some() => None,
-        [_, _, ..] => return Err(usage("give one task as a word, and further ones with `--task`")),
-        words => Some(read_prompt(&app.terminal, words.first().cloned())?),
+pub fn read(app: &App, command: &ParallelRequest) -> CliResult<Vec<ParallelTask>> {
+    let first = match &command.work.task {
+        None if !command.tasks.is_empty() || command.tasks_file.is_some() => None,
+        task => Some(read_prompt(&app.terminal, task.clone())?),
     };
     let of = |task| ParallelTask { task, ..ParallelTask::default() };
-    let mut tasks: Vec<_> = words.into_iter().chain(args.task.iter().cloned()).map(of).collect();
-    if let Some(file) = &args.tasks_file {
+    let mut tasks: Vec<_> = first.into_iter().chain(command.tasks.iter().cloned()).map(of).collect();
+    if let Some(file) = &command.tasks_file {
         tasks.extend(read_file(file)?);
     }
     if tasks.iter().any(|task| task.task.trim().is_empty()) {
         return Err(usage("a task is empty"));
     }
-    let tasks = with_models(tasks, &args.models);
+    let tasks = with_models(tasks, &command.models);
     match tasks.len() {
         0 => Err(usage("there is no task")),
         1..=MAX_TASKS => Ok(tasks),

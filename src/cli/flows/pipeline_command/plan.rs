@@ -1,8 +1,9 @@
 //! The plan of `--dry-run`: what each step would do.
 
-use crate::flows::pipeline_command::args::COMMAND;
+use crate::flows::pipeline_command::PipelineRequest;
 use crate::flows::pipeline_command::setup::PipelineSetup;
 use crate::flows::work::outcome::WorkOutcome;
+use crate::flows::work::request::WorkCommand;
 use agent_config::pipeline::variables::replace;
 use agent_config::pipeline::{Action, Checkpoint, Step};
 use agent_core::stop_reason::Status;
@@ -30,7 +31,7 @@ pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
         status: Status::Success,
         stop_reason: Some(WorkStopReason::Done),
         output: text,
-        ..WorkResult::not_started(COMMAND, None)
+        ..WorkResult::not_started(PipelineRequest::NAME, None)
     };
     WorkOutcome { result, shown: AnswerShown::default(), language: setup.settings.language }
 }

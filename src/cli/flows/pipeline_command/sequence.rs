@@ -1,6 +1,5 @@
 //! Runs the steps of a pipeline one after another.
 
-use crate::flows::pipeline_command::args::COMMAND;
 use crate::flows::pipeline_command::conditions::Decision;
 use crate::flows::pipeline_command::outputs::{MAX_VALUE_BYTES, Outputs};
 use crate::flows::pipeline_command::setup::PipelineSetup;
@@ -27,8 +26,9 @@ impl Steps<'_> {
     /// # Errors
     /// Fails when the record cannot be written, and when a run cannot start.
     pub async fn run(self) -> CliResult<WorkOutcome> {
-        let PipelineSetup { file, start, pipeline, resumed, settings, request, .. } = &self.setup;
-        let task = match resumed {
+        let PipelineSetup { command, start, pipeline, settings, request, .. } = &self.setup;
+        let file = &command.file;
+        let task = match &command.work.record {
             Some(id) => WorkTask::Recorded(id.clone()),
             None => WorkTask::New(NewTask {
                 task: if pipeline.name.is_empty() {
@@ -40,7 +40,7 @@ impl Steps<'_> {
                 data: serde_json::to_string(start).ok(),
             }),
         };
-        let work = RunningWork::begin(self.app, settings, request.clone(), COMMAND, task)?;
+        let work = RunningWork::begin(self.app, settings, command, request.clone(), task)?;
         let mut outputs = Outputs { variables: self.setup.variables.clone(), ..Outputs::default() };
         let mut reason = None;
         let steps = &self.setup.pipeline.steps;

@@ -1,6 +1,6 @@
-//! The pipeline of a command line: its file, variables, first step and trust, checked before anything runs.
+//! The pipeline of a request: its file, variables, first step and trust, checked before anything runs.
 
-use crate::flows::pipeline_command::args::PipelineArgs;
+use crate::flows::pipeline_command::PipelineRequest;
 use crate::flows::pipeline_command::source::{parse_pipeline, read_pipeline};
 use crate::flows::work::record::{RecordedWork, work_store};
 use agent_config::error::ConfigError;
@@ -31,8 +31,8 @@ pub struct PipelineStart {
 
 /// A pipeline that can start or be resumed.
 pub struct PipelineSetup {
-    /// The file, as the command line names it.
-    pub file: String,
+    /// What the command was requested with.
+    pub command: PipelineRequest,
     /// What the record keeps of it.
     pub start: PipelineStart,
     /// The pipeline.
@@ -41,8 +41,6 @@ pub struct PipelineSetup {
     pub variables: Variables,
     /// Index of the first step that runs.
     pub first: usize,
-    /// Id of the record to go on with.
-    pub resumed: Option<String>,
     /// The request of each run.
     pub request: RunRequest,
     /// The settings.
@@ -50,27 +48,23 @@ pub struct PipelineSetup {
 }
 
 impl PipelineSetup {
-    /// Checks arguments and file. Only a pipeline that is trusted, or that will not run, is returned.
+    /// Checks request and file. Only a pipeline that is trusted, or that will not run, is returned.
     ///
     /// # Errors
-    /// Fails for wrong arguments, a file that is no pipeline, that has changed since it began, or that is not trusted.
-    pub fn prepare(app: &App, args: PipelineArgs) -> CliResult<Self> {
-        let PipelineArgs { words, var, from_step, resume_work, options } = args;
-        let mut request = options.request();
-        let [file] = <[String; 1]>::try_from(words).map_err(|_| {
-            CliError::new(FailureKind::Usage, "give one FILE, `validate FILE` or `resume ID`")
-        })?;
+    /// Fails for a wrong variable or step, a file that is no pipeline, that has changed since it began, or that is not trusted.
+    pub fn prepare(app: &App, command: PipelineRequest) -> CliResult<Self> {
+        let mut request = command.work.run.clone();
         request.prompt_is_data = true;
         let flags = request.flags();
         let flag = flags.trust.clone();
         let loaded = app.load(&Flags { trust: TrustFlag::Stored, ..flags })?;
-        let (text, pipeline) = read_pipeline(&loaded.settings, Path::new(&file))?;
+        let (text, pipeline) = read_pipeline(&loaded.settings, Path::new(&command.file))?;
         // The record keeps no secrets.
         let kept = app.redactor(&loaded.settings).text(&text).into_owned();
-        let trust = match &resume_work {
-            Some(id) => Some(recorded_trust(&loaded.settings, id, (&file, &kept), flag)?),
+        let trust = match &command.work.record {
+            Some(id) => Some(recorded_trust(&loaded.settings, id, (&command.file, &kept), flag)?),
             None if request.dry_run => None,
-            None => Some(trust(&loaded, &file, (&text, &pipeline), &flag)?),
+            None => Some(trust(&loaded, &command.file, (&text, &pipeline), &flag)?),
         };
         let project_hash = match &trust {
             Some(TrustFlag::WithHash(hash)) => Some(hash.clone()),
@@ -78,11 +72,11 @@ impl PipelineSetup {
         };
         request.overrides.trust = trust.unwrap_or(TrustFlag::Stored);
         let mut variables = pipeline.variables.clone();
-        variables.extend(var.iter().map(|text| variable(text)).collect::<CliResult<Vec<_>>>()?);
-        let first = from_step.map_or(Ok(0), |name| first_step(&pipeline, &name))?;
+        variables.extend(command.variables.iter().map(|text| variable(text)).collect::<CliResult<Vec<_>>>()?);
+        let first = command.from_step.as_ref().map_or(Ok(0), |name| first_step(&pipeline, name))?;
         let settings = app.load_and_notify(&request.flags())?.settings;
-        let (start, resumed) = (PipelineStart { text: kept, project_hash }, resume_work);
-        Ok(Self { file, start, pipeline, variables, first, resumed, request, settings })
+        let start = PipelineStart { text: kept, project_hash };
+        Ok(Self { command, start, pipeline, variables, first, request, settings })
     }
 }
 

@@ -6,7 +6,7 @@ pub mod limits;
 pub mod next_run;
 pub mod outcome;
 pub mod record;
-pub mod resume;
+pub mod request;
 pub mod running;
 pub mod step_record;
 pub mod workers;

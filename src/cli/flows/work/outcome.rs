@@ -1,6 +1,5 @@
 //! The end of a command of several runs: its document, report and exit code.
 
-use crate::commands::run_args::RunOptions;
 use agent_core::language::Language;
 use agent_core::stop_reason::Status;
 use agent_core::work::{WorkResult, WorkStopReason};
@@ -10,6 +9,7 @@ use agent_report::{OutputFormat, json, work_report};
 use agent_run::app::App;
 use agent_run::error::{CliError, CliResult};
 use agent_run::exit_code::ExitCode;
+use agent_run::request::RunRequest;
 use agent_run::requested_report::RequestedReport;
 use agent_terminal::Style;
 use std::io;
@@ -33,14 +33,14 @@ impl WorkOutcome {
         (Self { result, shown: AnswerShown::default(), language: Language::En }, error.exit_code().code())
     }
 
-    /// Writes the result and the report that the options request.
+    /// Writes the result and the report that is requested.
     ///
     /// # Errors
     /// Fails when standard output cannot be written.
-    fn write(&self, app: &App, options: &RunOptions) -> io::Result<()> {
+    fn write(&self, app: &App, request: &RunRequest) -> io::Result<()> {
         let Self { result, shown, language } = self;
-        let format = options.format();
-        if format == OutputFormat::Text && !options.quiet && result.stop_reason.is_some() {
+        let format = request.format;
+        if format == OutputFormat::Text && !request.quiet && result.work_id.is_some() {
             let can_resume = !matches!(result.stop_reason, None | Some(WorkStopReason::Done));
             app.notify(Style::Bold, &messages::work_ended(result, can_resume, *language));
             let branches = messages::branches(result, *language);
@@ -48,7 +48,7 @@ impl WorkOutcome {
                 app.notify(Style::Plain, &branches);
             }
         }
-        if let Some(report) = RequestedReport::of(app, &options.request()) {
+        if let Some(report) = RequestedReport::of(app, request) {
             report.write_rendered(app, |form| work_report::render(form, result), result.work_id.as_deref());
         }
         let text = match format {
@@ -62,15 +62,15 @@ impl WorkOutcome {
 }
 
 /// Writes the result of a command, or that it did not start; returns the exit code.
-pub fn end_command(app: &App, command: &str, options: &RunOptions, done: CliResult<WorkOutcome>) -> u8 {
+pub fn end_command(app: &App, command: &str, request: &RunRequest, done: CliResult<WorkOutcome>) -> u8 {
     let (outcome, code) = match done {
         Ok(outcome) => {
-            let code = exit_code(&outcome.result, options.exit_code_on_partial);
+            let code = exit_code(&outcome.result, request.exit_code_on_partial);
             (outcome, code)
         }
         Err(error) => WorkOutcome::not_started(app, command, &error),
     };
-    outcome.write(app, options).map_or(1, |()| code)
+    outcome.write(app, request).map_or(1, |()| code)
 }
 
 /// Returns the exit code for a result: that of the last failed run if a run failed; `on_partial` replaces that of a partial one.

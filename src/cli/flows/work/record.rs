@@ -23,6 +23,7 @@ use agent_run::perform::run_for_client;
 use agent_run::request::RunRequest;
 use agent_run::session::session_store;
 use agent_runtime::emitter::Emitter;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -40,8 +41,8 @@ pub struct EndedRun {
 pub struct WorkStart {
     /// The command, such as `loop`.
     pub command: String,
-    /// The words of its command line.
-    pub words: Vec<String>,
+    /// What it was requested with.
+    pub request: Value,
     /// The directory in which it was started.
     pub directory: String,
     /// The task.
@@ -97,10 +98,10 @@ impl RecordedWork {
             Event::Work { part } => Some(part),
             _ => None,
         });
-        let Some(WorkEvent::Start { command, words, directory, task, data, base }) = parts.next() else {
+        let Some(WorkEvent::Start { command, request, directory, task, data, base }) = parts.next() else {
             return Err(unreadable(id, "its start is missing"));
         };
-        let mut work = Self::new(WorkStart { command, words, directory, task, data, base });
+        let mut work = Self::new(WorkStart { command, request, directory, task, data, base });
         parts.for_each(|part| work.apply(part));
         Ok((work, next_seq))
     }
@@ -193,9 +194,9 @@ impl WorkRecord {
     pub fn create(app: &App, settings: &Settings, start: WorkStart) -> CliResult<Self> {
         let id = app.source.session_id();
         let journal = work_store(settings).create(&id)?;
-        let WorkStart { command, words, directory, task, data, base } = start.clone();
+        let WorkStart { command, request, directory, task, data, base } = start.clone();
         let record = Self::new(app, settings, id, (journal, 0), RecordedWork::new(start));
-        record.write(WorkEvent::Start { command, words, directory, task, data, base })?;
+        record.write(WorkEvent::Start { command, request, directory, task, data, base })?;
         Ok(record)
     }
 

@@ -1,43 +1,22 @@
-//! A command of several runs while it works: its arguments, its runs within its limits, its log, and its end.
+//! A command of several runs while it works: its runs within its limits, its log, and its end.
 
-use crate::commands::run_args::RunOptions;
 use crate::flows::work::limits::WorkLimits;
-use crate::flows::work::outcome::{WorkOutcome, end_command};
+use crate::flows::work::outcome::WorkOutcome;
 use crate::flows::work::record::{EndedRun, WorkRecord, WorkStart};
-use crate::flows::work::resume::{kept_words, resume, resumed_id};
+use crate::flows::work::request::{WorkCommand, to_value};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_core::work::{WorkResult, WorkRun, WorkStopReason};
-use agent_messages as messages;
 use agent_report::OutputFormat;
 use agent_report::answer_shown::AnswerShown;
 use agent_run::app::App;
 use agent_run::error::{CliError, CliResult};
-use agent_run::prompt::read_prompt;
 use agent_run::request::RunRequest;
 use agent_terminal::Style;
-use clap::Args;
 use std::cell::RefCell;
-
-/// Runs a command line of this program, and returns its exit code.
-pub type RunWords = fn(&App, Vec<String>) -> CliResult<u8>;
-
-/// Arguments that all commands of several runs have.
-#[derive(Debug, Clone, Args)]
-pub struct WorkArgs {
-    /// The task, `-` reads it from standard input; or `resume` and the id of a record
-    #[arg(value_name = "TASK | resume ID", num_args = 0..=2)]
-    pub words: Vec<String>,
-    /// Id of the record to go on with.
-    #[arg(long, hide = true, value_name = "ID")]
-    pub resume_work: Option<String>,
-    /// Options shared with `run`.
-    #[command(flatten)]
-    pub options: RunOptions,
-}
 
 /// A new task.
 #[derive(Debug, Clone, Default)]
@@ -64,48 +43,9 @@ pub enum WorkTask {
     Recorded(String),
 }
 
-impl WorkArgs {
-    /// Returns the task, which may be on standard input.
-    ///
-    /// # Errors
-    /// Fails for a task that is missing, empty or of several words.
-    pub fn task(&self, app: &App) -> CliResult<WorkTask> {
-        match (&self.resume_work, self.words.as_slice()) {
-            (Some(id), _) => Ok(WorkTask::Recorded(id.clone())),
-            (None, [_, _, ..]) => Err(usage(messages::ONE_TASK)),
-            (None, words) => {
-                let task = read_prompt(&app.terminal, words.first().cloned())?;
-                Ok(WorkTask::New(task.into()))
-            }
-        }
-    }
-}
-
 /// Creates a usage error.
 pub fn usage(message: impl Into<String>) -> CliError {
     CliError::new(FailureKind::Usage, message)
-}
-
-/// Resumes `command` if its words ask for that, otherwise performs `work`; writes the result and returns the exit code. `fixed` are
-/// options that cannot change when the command is resumed, each with whether it is given.
-pub fn run_command(
-    app: &App,
-    command: &str,
-    args: &WorkArgs,
-    fixed: &[(&str, bool)],
-    run_words: RunWords,
-    work: impl FnOnce() -> CliResult<WorkOutcome>,
-) -> u8 {
-    let options = &args.options;
-    let done = match (resumed_id(&args.words), fixed.iter().find(|(_, is_given)| *is_given)) {
-        (Some(_), Some((option, _))) => Err(usage(messages::fixed_option(option))),
-        (Some(id), None) => match resume(app, command, &id, options, run_words) {
-            Ok(code) => return code,
-            Err(error) => Err(error),
-        },
-        (None, _) => work(),
-    };
-    end_command(app, command, options, done)
 }
 
 /// Why a command does not go on.
@@ -165,30 +105,31 @@ pub struct RunningWork<'a> {
 }
 
 impl<'a> RunningWork<'a> {
-    /// Creates the record of `command`, or opens the one to resume; budget, tokens and time of `request` limit all runs together.
+    /// Creates the record of `command`, or opens the one to resume; budget, tokens and time of `request`, the request of each run, limit all runs
+    /// together.
     ///
     /// # Errors
     /// Fails when the record cannot be written or opened, and for an invalid budget.
-    pub fn begin(
+    pub fn begin<C: WorkCommand>(
         app: &'a App,
         settings: &Settings,
+        command: &C,
         mut request: RunRequest,
-        command: &'static str,
         task: WorkTask,
     ) -> CliResult<Self> {
         request.prompt_is_data = true;
         let record = match task {
             WorkTask::Recorded(id) => WorkRecord::open(app, settings, &id)?,
             WorkTask::New(NewTask { task, base, data }) => {
-                let words = kept_words(app.environment.arguments());
+                let (name, request) = (C::NAME.to_owned(), to_value(command)?);
                 let directory = app.environment.current_dir().to_string_lossy().into_owned();
-                let start = WorkStart { command: command.to_owned(), words, directory, task, data, base };
+                let start = WorkStart { command: name, request, directory, task, data, base };
                 WorkRecord::create(app, settings, start)?
             }
         };
         let limits = WorkLimits::take(&app.source, &mut request, &record)?;
         let shown = RefCell::default();
-        Ok(Self { record, request, language: settings.language, app, command, limits, shown })
+        Ok(Self { record, request, language: settings.language, app, command: C::NAME, limits, shown })
     }
 
     /// Writes a line of the log for users.

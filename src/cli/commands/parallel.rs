@@ -1,16 +1,16 @@
-//! Arguments of `agent parallel` and `agent parallel-cleanup`.
+//! `agent parallel` and `agent parallel-cleanup`: their arguments.
 
 use crate::commands::common_args::CommonArgs;
 use crate::commands::run_args::parse_usd;
-use crate::flows::work::running::WorkArgs;
+use crate::commands::work_args::{WorkArgs, perform_or_resume};
+use crate::flows::parallel::{self, ParallelRequest, Required};
+use agent_run::app::App;
+use agent_run::error::CliResult;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Name of the command in records.
-pub const COMMAND: &str = "parallel";
-
 /// Arguments of `agent parallel`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ParallelArgs {
     /// One more task (repeatable)
@@ -31,9 +31,9 @@ pub struct ParallelArgs {
     /// Time limit of each task; only lowers `--timeout`, which is that of all tasks
     #[arg(long, value_name = "SECONDS")]
     pub timeout_per_worker: Option<u64>,
-    /// Whether exit code 0 needs the success of all tasks or of any
-    #[arg(long, value_name = "all|any", default_value = "all", hide_possible_values = true)]
-    pub require: Required,
+    /// Whether exit code 0 needs the success of all tasks or of any (default: all)
+    #[arg(long, value_name = "all|any", hide_possible_values = true)]
+    pub require: Option<RequireArg>,
     /// Commit or branch that the worktrees begin with (default: HEAD)
     #[arg(long, value_name = "REF")]
     pub base: Option<String>,
@@ -50,7 +50,7 @@ pub struct ParallelArgs {
 
 /// How many tasks must succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Required {
+pub enum RequireArg {
     /// All.
     All,
     /// One of them.
@@ -58,7 +58,7 @@ pub enum Required {
 }
 
 /// Arguments of `agent parallel-cleanup`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 pub struct CleanupArgs {
     /// Id of the record whose worktrees are removed; without it, those of all records
     #[arg(value_name = "ID")]
@@ -69,4 +69,38 @@ pub struct CleanupArgs {
     /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// Runs `agent parallel` and returns the exit code.
+pub fn parallel(app: &App, args: ParallelArgs) -> u8 {
+    let command = ParallelRequest {
+        work: args.work.request(),
+        tasks: args.task,
+        tasks_file: args.tasks_file,
+        workers: args.workers,
+        models: args.models,
+        budget_per_worker: args.budget_per_worker,
+        timeout_per_worker: args.timeout_per_worker,
+        require: args.require.map(|require| match require {
+            RequireArg::All => Required::All,
+            RequireArg::Any => Required::Any,
+        }),
+        base: args.base,
+        include_uncommitted: args.include_uncommitted,
+        merge: args.merge,
+    };
+    perform_or_resume(
+        app,
+        &args.work.words,
+        command,
+        "give one task as a word, and further ones with `--task`",
+    )
+}
+
+/// Removes worktrees and branches; returns the exit code.
+///
+/// # Errors
+/// As [`parallel::clean_up`].
+pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<u8> {
+    parallel::clean_up(app, &args.common.flags(), args.id.as_deref(), args.force)
 }

@@ -1,16 +1,16 @@
-//! Arguments of `agent eval`.
+//! `agent eval`: its arguments.
 
 use crate::commands::common_args::CommonArgs;
 use crate::commands::run_args::parse_usd;
-use crate::flows::work::running::WorkArgs;
+use crate::commands::work_args::{WorkArgs, perform_work};
+use crate::flows::eval::{self, EvalRequest};
+use agent_run::app::App;
+use agent_run::error::CliResult;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Name of the command in records.
-pub const COMMAND: &str = "eval";
-
 /// Arguments of `agent eval`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 #[command(args_override_self = true, args_conflicts_with_subcommands = true)]
 pub struct EvalArgs {
     /// What is done in place of a measurement.
@@ -25,9 +25,9 @@ pub struct EvalArgs {
     /// Directory of tasks: folders with `task.yaml` and `workspace/`, SWE-bench instances, or polyglot exercises
     #[arg(long, value_name = "DIR", conflicts_with = "base")]
     pub tasks: Option<PathBuf>,
-    /// Runs of each model or configuration on each task
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
-    pub repeat: u8,
+    /// Runs of each model or configuration on each task, 1 to 20 (default: 1)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20))]
+    pub repeat: Option<u8>,
     /// Maximum cost of each run; only lowers `--budget`, which is that of all runs
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub budget_per_model: Option<f64>,
@@ -43,14 +43,14 @@ pub struct EvalArgs {
 }
 
 /// What `agent eval` does with measurements.
-#[derive(Debug, Clone, Subcommand)]
+#[derive(Debug, Subcommand)]
 pub enum EvalAction {
     /// Say whether two measurements differ by more than chance
     Compare(CompareArgs),
 }
 
 /// Arguments of `agent eval compare`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Document of `--json` or `--report json`, or id of a record
     #[arg(value_name = "A")]
@@ -64,4 +64,28 @@ pub struct CompareArgs {
     /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// Runs `agent eval` and returns the exit code.
+pub fn eval(app: &App, args: EvalArgs) -> u8 {
+    let command = EvalRequest {
+        work: args.work.request(),
+        models: args.models,
+        configs: args.configs,
+        tasks: args.tasks,
+        repeat: args.repeat,
+        budget_per_model: args.budget_per_model,
+        timeout_per_model: args.timeout_per_model,
+        base: args.base,
+    };
+    perform_work(app, &args.work.words, command)
+}
+
+/// Compares measurements and prints the result.
+///
+/// # Errors
+/// As [`eval::compare_measurements`].
+pub fn compare(app: &App, args: &CompareArgs) -> CliResult<()> {
+    let settings = app.load_and_notify(&args.common.flags())?.settings;
+    eval::compare_measurements(app, &settings, &args.first, args.second.as_deref(), args.json)
 }

@@ -1,15 +1,14 @@
-//! Arguments of `agent loop`.
+//! `agent loop`: its arguments.
 
 use crate::commands::run_args::parse_usd;
-use crate::flows::work::running::WorkArgs;
+use crate::commands::work_args::{WorkArgs, perform_work};
+use crate::flows::loop_command::LoopRequest;
+use agent_run::app::App;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Name of the command in records.
-pub const COMMAND: &str = "loop";
-
 /// Arguments of `agent loop`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct LoopArgs {
     /// File with the task
@@ -36,4 +35,19 @@ pub struct LoopArgs {
     /// Task and options.
     #[command(flatten)]
     pub work: WorkArgs,
+}
+
+/// Runs `agent loop` and returns the exit code.
+pub fn run_loop(app: &App, args: LoopArgs) -> u8 {
+    let command = LoopRequest {
+        work: args.work.request(),
+        spec: args.spec,
+        max_iterations: args.max_iterations,
+        max_cost: args.max_cost,
+        max_time: args.max_time,
+        completion_tag: args.completion_tag,
+        worktree: args.worktree,
+        progress_file: args.progress_file,
+    };
+    perform_work(app, &args.work.words, command)
 }
