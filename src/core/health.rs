@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Maximum number of lines of a function that is not long (spec.md 1.17).
+/// Maximum number of lines of a function that is not long.
 pub const MAX_FUNCTION_LINES: u32 = 50;
-/// Maximum cyclomatic complexity of a function that is not complex (spec.md 1.17).
+/// Maximum cyclomatic complexity of a function that is not complex.
 pub const MAX_COMPLEXITY: u32 = 10;
-/// Number of equal lines that make a repeated block (spec.md 1.17).
+/// Number of equal lines that make a repeated block.
 pub const BLOCK_LINES: usize = 6;
 
 /// The figures, and what exceeds the limits.

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Characters shown from the end of a failed gate's standard output (spec.md 1.10).
+/// Characters shown from the end of a failed gate's standard output.
 const STDOUT_CHARS: usize = 500;
 
 /// Characters shown from the end of its standard error.

@@ -146,7 +146,7 @@ pub async fn delete_references(
     if exit.reason == ExitReason::Code(0) { Ok(()) } else { Err(error_text(&exit)) }
 }
 
-/// Maximum characters of a diff (spec.md 1.5).
+/// Maximum characters of a diff.
 const MAX_CHANGES_CHARS: usize = 50_000;
 
 /// Returns the diffstat and diff between the commit `reference` and the working tree, without `hidden` files, or `None` if

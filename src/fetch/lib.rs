@@ -20,11 +20,11 @@ use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum time of a whole fetch, including redirects and body (spec.md T28).
+/// Maximum time of a whole fetch, including redirects and body.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of redirects that are followed (spec.md T28).
+/// Maximum number of redirects that are followed.
 pub const MAX_REDIRECTS: usize = 5;
-/// Maximum bytes read of a body, after decompression (spec.md 1.9).
+/// Maximum bytes read of a body, after decompression.
 pub const BODY_CAP: usize = 1_000_000;
 /// Maximum number of addresses of one name that are checked and tried; each may cost waiting time.
 const MAX_ADDRESSES: usize = 16;

@@ -1,4 +1,4 @@
-//! Figures of a process of the fleet, in the text format of Prometheus. The names are those of spec.md 4.9.
+//! Figures of a process of the fleet, in the text format of Prometheus.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! The tools of a server as the user has accepted them.
 //!
 //! At the first contact the listed tools are stored in the state directory of the workspace. From then on, a tool whose name, description or schema differs is withheld
-//! until the user accepts the new list with `agent mcp pin SERVER`: servers have changed descriptions after they were approved
-//! (security.md 58).
+//! until the user accepts the new list with `agent mcp pin SERVER`: servers have changed descriptions after they were approved.
 
 use super::ServerSpec;
 use super::definition::{ListedTool, hash_of_all};

@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use std::rc::Rc;
 
-/// Maximum characters of the first argument in the summary of a call (spec.md 1.11).
+/// Maximum characters of the first argument in the summary of a call.
 const SUMMARY_CHARS: usize = 60;
 
 /// A tool of a server.

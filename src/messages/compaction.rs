@@ -5,7 +5,7 @@ use agent_core::compaction::CompactionEvent;
 use agent_core::event::NoticeLevel;
 use agent_core::language::Language;
 
-/// First line of a summary (spec.md 1.5, L2).
+/// First line of a summary.
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";
 
 /// Text in place of exchanges that were omitted without a summary.

@@ -1,5 +1,5 @@
-//! Finds corrections and standing rules in what a person writes, in English and Spanish, by six families of patterns (spec.md
-//! 1.11): direct correction, negation, clarification, what should be, wrong approach, absolute rule.
+//! Finds corrections and standing rules in what a person writes, in English and Spanish, by six families of patterns:
+//! direct correction, negation, clarification, what should be, wrong approach, absolute rule.
 
 use crate::lines::words;
 use regex::RegexSet;

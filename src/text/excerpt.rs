@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Lines retained from the start when a text is cut by lines (spec.md 1.5, L1).
+/// Lines retained from the start when a text is cut by lines.
 pub const HEAD_LINES: usize = 40;
 
-/// Lines retained from the end when a text is cut by lines (spec.md 1.5, L1).
+/// Lines retained from the end when a text is cut by lines.
 pub const TAIL_LINES: usize = 20;
 
 /// Smallest effective limit; with a smaller one, the marker would fill most of the result.

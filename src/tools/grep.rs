@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Default number of matching lines (spec.md 1.6).
+/// Default number of matching lines.
 const DEFAULT_RESULTS: usize = 30;
 
-/// Maximum number of matching lines of one call (spec.md 1.6).
+/// Maximum number of matching lines of one call.
 const MAX_RESULTS: usize = 500;
 
 /// The `grep` tool.

@@ -198,7 +198,7 @@ impl ToolOutput {
     }
 
     /// Returns the text after a tag with tool and outcome, `[read_file] Success:` and a line break or `[read_file] Error: `
-    /// (`tools.result_format: tagged`, spec.md 3.3).
+    /// (`tools.result_format: tagged`).
     pub fn tagged(&self, tool: &str) -> String {
         let outcome = if self.is_error { "Error: " } else { "Success:\n" };
         format!("[{tool}] {outcome}{}", self.text)

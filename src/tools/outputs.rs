@@ -17,7 +17,7 @@ pub const OUTPUT_PREFIX: &str = "output:";
 /// Maximum bytes stored of one output; writers must stop there.
 pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Approximate characters per token in every estimate (spec.md 1.5).
+/// Approximate characters per token in every estimate.
 pub const CHARS_PER_TOKEN: usize = 4;
 
 /// Characters of the longest call id that is used unchanged as a file name.

@@ -19,14 +19,14 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Maximum time limit of a command (spec.md 1.6). A larger number in a call is read as milliseconds: models that
+/// Maximum time limit of a command. A larger number in a call is read as milliseconds: models that
 /// write 30000 mean 30 seconds.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 /// Maximum bytes of a command: one argument of a program may have 128 KiB on Linux, including its terminating NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Minimum number of stderr lines shown, whatever `max_output_lines` is (spec.md 1.8).
+/// Minimum number of stderr lines shown, whatever `max_output_lines` is.
 const MIN_STDERR_LINES: usize = 10;
 
 /// Characters of one stream, divided among its lines.

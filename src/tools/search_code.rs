@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Default number of matching lines (spec.md 1.6).
+/// Default number of matching lines.
 const DEFAULT_RESULTS: usize = 20;
 
-/// Maximum number of matching lines of one call (spec.md 1.6).
+/// Maximum number of matching lines of one call.
 const MAX_RESULTS: usize = 200;
 
-/// Default number of context lines on either side (spec.md 1.6).
+/// Default number of context lines on either side.
 const DEFAULT_CONTEXT: usize = 2;
 
-/// Maximum number of context lines on either side (spec.md 1.6).
+/// Maximum number of context lines on either side.
 const MAX_CONTEXT: usize = 10;
 
 /// The `search_code` tool.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Time limit of one search or listing (spec.md 1.6), after which the results so far are returned.
+/// Time limit of one search or listing, after which the results so far are returned.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// Maximum number of entries in a listing.

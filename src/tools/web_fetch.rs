@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-/// Maximum number of headers shown for HEAD (spec.md 1.9).
+/// Maximum number of headers shown for HEAD.
 const MAX_HEADERS: usize = 20;
 /// Maximum characters shown of one header.
 const HEADER_CHARS: usize = 200;

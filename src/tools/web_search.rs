@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-/// Maximum number of results of a search (spec.md 3.3).
+/// Maximum number of results of a search.
 const MAX_RESULTS: usize = 20;
 /// Maximum characters shown of the text of a result, and of an answer.
 const RESULT_CHARS: usize = 1_000;

@@ -30,7 +30,7 @@ pub const NEVER_WALKED: [&str; 10] = [
     "venv",
 ];
 
-/// Directories of built files, which a search leaves out (spec.md 1.6); names that end with [`EGG_INFO`] too.
+/// Directories of built files, which a search leaves out; names that end with [`EGG_INFO`] too.
 const BUILT: [&str; 2] = ["build", "dist"];
 const EGG_INFO: &[u8] = b".egg-info";
 

@@ -1,6 +1,6 @@
 //! Known commands that build, lint and test the project, and commands that read but may run what the project configures, as git does.
 
-/// Commands that build and test (spec.md 1.8), each as a prefix of words.
+/// Commands that build and test, each as a prefix of words.
 const DEVELOPMENT_COMMANDS: &[&str] = &[
     "black --check",
     "cargo build",

@@ -21,7 +21,7 @@ enum FileUse {
     Dd,
 }
 
-/// Programs whose arguments are files (spec.md 1.10 and their like).
+/// Programs whose arguments are files.
 const PROGRAMS: &[(FileUse, &[&str])] = &[
     (
         FileUse::Reads,

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The exit code that blocks (spec.md 1.9).
+/// The exit code that blocks.
 const BLOCK_EXIT_CODE: i32 = 2;
 
 /// The exit codes of a shell for a program that is not executable or not found.

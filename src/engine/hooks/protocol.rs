@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Maximum characters of a tool's output passed to a hook (spec.md 1.9).
+/// Maximum characters of a tool's output passed to a hook.
 const MAX_TOOL_OUTPUT_CHARS: usize = 2000;
 
-/// Maximum characters of the task passed to a hook (spec.md 1.9).
+/// Maximum characters of the task passed to a hook.
 const MAX_TASK_CHARS: usize = 200;
 
 /// Maximum characters of any other variable: Linux limits one variable to 128 KiB, and also their total size.
@@ -262,7 +262,7 @@ pub(super) struct HookOutput {
 /// Reason of a refusal without one.
 pub(super) const NO_REASON: &str = "the hook gave no reason";
 
-/// Result of a call that a hook skips without a result (spec.md 2.1).
+/// Result of a call that a hook skips without a result.
 const SKIPPED: &str = "Tool call skipped by hook";
 
 /// Keys of the objects that a hook may print. Those without a meaning here, such as `suppressOutput`, only concern what is shown.

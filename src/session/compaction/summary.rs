@@ -7,7 +7,7 @@ use agent_text::excerpt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Characters of an output shown in the request for a summary (spec.md 1.5).
+/// Characters of an output shown in the request for a summary.
 const OUTPUT_CHARS: usize = 300;
 
 /// Characters of the arguments of a call shown in the request.

@@ -18,10 +18,10 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// Characters of an answer that the model receives (spec.md 1.6); longer answers are stored.
+/// Characters of an answer that the model receives; longer answers are stored.
 const MAX_ANSWER_CHARS: usize = 1000;
 
-/// Number of files that a task may list (spec.md 1.6).
+/// Number of files that a task may list.
 const MAX_FILES: usize = 10;
 
 /// The agent used when the call names none.

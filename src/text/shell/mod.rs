@@ -15,7 +15,7 @@ pub use words::is_assignment;
 
 use reader::Reader;
 
-/// Maximum length of a parsed text, in bytes (security.md 4.5).
+/// Maximum length of a parsed text, in bytes.
 const MAX_BYTES: usize = 10_000;
 
 /// Parses `text`.

@@ -5,7 +5,7 @@ use super::script::{Script, ShellParseError, SimpleCommand};
 /// Maximum nesting of groups, loops and substitutions.
 const MAX_DEPTH: usize = 48;
 
-/// Maximum number of commands of one text, including those in substitutions (security.md 4.5).
+/// Maximum number of commands of one text, including those in substitutions.
 const MAX_COMMANDS: usize = 256;
 
 /// Here-document that starts after the current line.
