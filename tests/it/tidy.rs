@@ -220,47 +220,94 @@ fn the_readmes_exit_codes_are_the_codes() {
     check_generated("README.md", "exit codes", &agent_run::exit_code::table());
 }
 
-/// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function), `fn lc_…` -> (`L-C`, function).
-fn row_of(function: &str) -> Option<String> {
+/// Family and number of a row of the specification; the number of a family's only row is 0.
+type Row = (String, u32);
+
+/// Returns the row that a function is named after: `l05_max_steps_…` is a test of `L5`, `lr1_…` of `L-R1`, `lc_…` of `L-C`.
+fn row_of(function: &str) -> Option<Row> {
     let (prefix, _) = function.split_once('_')?;
-    let letters: String = prefix.chars().take_while(char::is_ascii_alphabetic).collect();
-    let digits: String = prefix.chars().skip(letters.len()).collect();
-    if prefix == "lc" {
-        return Some("L-C".to_owned());
-    }
-    let number: u32 = digits.parse().ok()?;
-    match letters.as_str() {
-        "lr" => Some(format!("L-R{number}")),
-        "l" | "t" | "s" | "k" | "o" | "f" | "m" | "h" | "a" | "b" => {
-            Some(format!("{}{number}", letters.to_uppercase()))
-        }
-        _ => None,
-    }
+    let letters = prefix.trim_end_matches(|c: char| c.is_ascii_digit());
+    let family = match letters {
+        "lc" if prefix == "lc" => return Some(("L-C".to_owned(), 0)),
+        "lr" => "L-R".to_owned(),
+        "l" | "t" | "s" | "k" | "o" | "f" | "m" | "h" | "a" | "b" => letters.to_uppercase(),
+        _ => return None,
+    };
+    Some((family, prefix[letters.len()..].parse().ok()?))
 }
 
-#[test]
-fn the_row_table_lists_the_tests() {
-    let mut rows: BTreeMap<(String, u32), BTreeSet<String>> = BTreeMap::new();
+/// The names of the functions that are named after a row, for each row.
+fn tests_by_row() -> BTreeMap<Row, BTreeSet<String>> {
+    let mut rows: BTreeMap<Row, BTreeSet<String>> = BTreeMap::new();
     for file in rust_files("tests/it").into_iter().chain(rust_files("src")) {
         for line in read(&file).lines() {
             let line = line.trim_start().trim_start_matches("async ");
-            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) else {
-                continue;
-            };
+            let name = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).unwrap_or_default();
             if let Some(row) = row_of(name) {
-                let split = row.find(|c: char| c.is_ascii_digit()).unwrap_or(row.len());
-                let number = row[split..].parse().unwrap_or(0);
-                rows.entry((row[..split].to_owned(), number)).or_default().insert(format!("`{name}`"));
+                rows.entry(row).or_default().insert(format!("`{name}`"));
             }
         }
     }
-    let mut table = String::from("| row | proved by |\n|---|---|\n");
-    for ((letters, number), tests) in rows {
-        let tests: Vec<String> = tests.into_iter().collect();
-        let number = if number == 0 { String::new() } else { number.to_string() };
-        let _ = writeln!(table, "| {letters}{number} | {} |", tests.join(", "));
+    rows
+}
+
+fn is_row(line: &str) -> bool {
+    line.strip_prefix("| ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+}
+
+/// Parses `| L5 | sentence | tests |` as row and sentence.
+fn row_with_sentence(line: &str) -> (Row, String) {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let ["", id, sentence, _, ""] = cells[..] else { panic!("not `| id | sentence | tests |`: {line}") };
+    let family = id.trim_end_matches(|c: char| c.is_ascii_digit());
+    ((family.to_owned(), id[family.len()..].parse().unwrap_or(0)), sentence.to_owned())
+}
+
+fn id_of((family, number): &Row) -> String {
+    if *number == 0 { family.clone() } else { format!("{family}{number}") }
+}
+
+/// Returns `old` with the tables of `sentences` and `tests`: below the heading `## L: …` stands the table of the family `L`.
+fn specification(
+    old: &str,
+    sentences: &BTreeMap<Row, String>,
+    tests: &BTreeMap<Row, BTreeSet<String>>,
+) -> String {
+    let (mut text, mut family) = (String::new(), "");
+    for line in old.lines().filter(|line| !is_row(line)) {
+        let _ = writeln!(text, "{line}");
+        family = line.strip_prefix("## ").and_then(|rest| rest.split(':').next()).unwrap_or(family);
+        if line != "|---|---|---|" {
+            continue;
+        }
+        for (row, sentence) in sentences.iter().filter(|(row, _)| row.0 == family) {
+            let names: Vec<&str> = tests.get(row).into_iter().flatten().map(String::as_str).collect();
+            let _ = writeln!(text, "| {} | {sentence} | {} |", id_of(row), names.join(", "));
+        }
     }
-    check_generated("tests/README.md", "rows", &table);
+    text
+}
+
+#[test]
+fn the_specification_has_a_sentence_and_the_tests_of_every_row() {
+    let file = "tests/SPECIFICATION.md";
+    let (old, tests) = (read(file), tests_by_row());
+    let mut sentences: BTreeMap<Row, String> = tests.keys().map(|row| (row.clone(), String::new())).collect();
+    sentences.extend(old.lines().filter(|line| is_row(line)).map(row_with_sentence));
+    let new = specification(&old, &sentences, &tests);
+    if std::env::var_os("AGENT_UPDATE_DOCS").is_some() {
+        fs::write(root().join(file), new).unwrap();
+        return;
+    }
+    let ids = |is_wrong: &dyn Fn(&Row) -> bool| -> Vec<String> {
+        sentences.keys().filter(|row| is_wrong(row)).map(id_of).collect()
+    };
+    let without_sentence = ids(&|row| sentences[row].is_empty());
+    assert!(without_sentence.is_empty(), "{file}: write the sentence of {without_sentence:?}");
+    let without_test = ids(&|row| !tests.contains_key(row));
+    assert!(without_test.is_empty(), "{file}: no test is named after {without_test:?}");
+    let difference = old.lines().zip(new.lines()).find(|(old, new)| old != new);
+    assert!(old == new, "{file}: run the tests with AGENT_UPDATE_DOCS=1 to renew it; {difference:#?}");
 }
 
 #[test]
