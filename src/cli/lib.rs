@@ -4,7 +4,6 @@ pub mod args;
 pub mod bridge;
 pub mod commands;
 pub mod described;
-pub mod flows;
 
 use crate::args::{Cli, Command};
 use crate::commands::claude::args::ClaudeArgs;

@@ -1,7 +1,7 @@
 //! `agent chain`: its arguments.
 
 use crate::commands::work_args::{WorkArgs, perform_work};
-use crate::flows::chain::ChainRequest;
+use agent_flows::chain::ChainRequest;
 use agent_run::app::App;
 use clap::Args;
 

@@ -1,8 +1,8 @@
 //! `agent consolidate`: its arguments.
 
 use crate::commands::work_args::{WorkArgs, perform_work};
-use crate::flows::consolidate::ConsolidateRequest;
 use agent_core::work::MAX_ROUNDS;
+use agent_flows::consolidate::ConsolidateRequest;
 use agent_run::app::App;
 use clap::Args;
 

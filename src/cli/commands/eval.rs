@@ -3,7 +3,7 @@
 use crate::commands::common_args::CommonArgs;
 use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_work};
-use crate::flows::eval::{self, EvalRequest};
+use agent_flows::eval::{self, EvalRequest};
 use agent_run::app::App;
 use agent_run::error::CliResult;
 use clap::{Args, Subcommand};

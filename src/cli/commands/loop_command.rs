@@ -2,7 +2,7 @@
 
 use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_work};
-use crate::flows::loop_command::LoopRequest;
+use agent_flows::loop_command::LoopRequest;
 use agent_run::app::App;
 use clap::Args;
 use std::path::PathBuf;

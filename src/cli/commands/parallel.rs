@@ -3,7 +3,7 @@
 use crate::commands::common_args::CommonArgs;
 use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_or_resume};
-use crate::flows::parallel::{self, ParallelRequest, Required};
+use agent_flows::parallel::{self, ParallelRequest, Required};
 use agent_run::app::App;
 use agent_run::error::CliResult;
 use clap::{Args, ValueEnum};

@@ -2,9 +2,9 @@
 
 use crate::commands::run_args::RunOptions;
 use crate::commands::work_args::perform_or_resume;
-use crate::flows::pipeline_command::{PipelineRequest, validate};
-use crate::flows::work::outcome::end_command;
-use crate::flows::work::request::{WorkCommand, WorkRequest};
+use agent_flows::pipeline_command::{PipelineRequest, validate};
+use agent_flows::work::outcome::end_command;
+use agent_flows::work::request::{WorkCommand, WorkRequest};
 use agent_run::app::App;
 use clap::Args;
 

@@ -2,7 +2,6 @@
 
 use crate::commands::common_args::CommonArgs;
 use crate::commands::project_files::NewFile;
-use crate::flows::pipeline_command::source::read_pipeline;
 use agent_config::error::ConfigError;
 use agent_config::fact_cache::FactCache;
 use agent_config::flags::Flags;
@@ -16,6 +15,7 @@ use agent_config::trust::pipelines::{self, WorkspacePipeline};
 use agent_config::trust::{self, TrustFlag, TrustStatus};
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
+use agent_flows::pipeline_command::source::read_pipeline;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::error::{CliError, CliResult};

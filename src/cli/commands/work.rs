@@ -1,9 +1,9 @@
 //! `agent work`: lists, shows and removes the records of commands of several runs.
 
 use crate::commands::common_args::CommonArgs;
-use crate::flows::work::record::{RecordedWork, work_store};
 use agent_core::failure::FailureKind;
 use agent_core::work::WorkResult;
+use agent_flows::work::record::{RecordedWork, work_store};
 use agent_journal::session_store::SessionStore;
 use agent_messages as messages;
 use agent_report::session_report::ReportFormat;

@@ -1,9 +1,9 @@
 //! Command-line arguments of the commands of several runs.
 
 use crate::commands::run_args::RunOptions;
-use crate::flows::work::outcome::end_command;
-use crate::flows::work::request::{WorkCommand, WorkRequest, perform, resume};
-use crate::flows::work::running::usage;
+use agent_flows::work::outcome::end_command;
+use agent_flows::work::request::{WorkCommand, WorkRequest, perform, resume};
+use agent_flows::work::running::usage;
 use agent_messages as messages;
 use agent_run::app::App;
 use clap::Args;

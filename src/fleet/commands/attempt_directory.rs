@@ -4,13 +4,13 @@
 
 use crate::commands::bundle::check_commit;
 use crate::commands::context::{WorkerContext, may_pass};
-use agent_cli::flows::work::worktrees::git_launcher;
 use agent_config::environment::{WORKSPACES, WORKTREES};
 use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
 use agent_engine::worktree::Repository;
+use agent_flows::work::worktrees::git_launcher;
 use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_run::error::{CliError, CliResult};

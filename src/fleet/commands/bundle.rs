@@ -3,12 +3,12 @@
 use crate::commands::context::{WorkerContext, may_pass};
 use crate::objects::MAX_OBJECT_BYTES;
 use crate::queue::Queue;
-use agent_cli::flows::work::worktrees::{git_launcher, open_repository, unusable};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
 use agent_engine::bundle::init;
 use agent_engine::worktree::Repository;
+use agent_flows::work::worktrees::{git_launcher, open_repository, unusable};
 use agent_process::launch::Launcher;
 use agent_process::scratch_dir::ScratchDir;
 use agent_run::app::App;

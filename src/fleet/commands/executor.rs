@@ -3,7 +3,6 @@
 
 use crate::commands::attempt_directory::remove_directory;
 use crate::commands::context::may_pass;
-use agent_cli::flows::work::checks::run_gates;
 use agent_config::agent_definition::OWN;
 use agent_config::executors::{Executor, ExecutorInputs, FigurePlaces, OutputFormat, PromptInput, executor};
 use agent_config::settings::Settings;
@@ -14,6 +13,7 @@ use agent_core::run_result::{Cost, ExecutorUse, RESULT_SCHEMA_VERSION, RunResult
 use agent_core::stop_reason::{Status, StopReason};
 use agent_core::usage::Usage;
 use agent_engine::policy::Mode;
+use agent_flows::work::checks::run_gates;
 use agent_messages as messages;
 use agent_process::capture::Captured;
 use agent_process::exec::find_in_path;
