@@ -17,14 +17,17 @@ use crate::commands::pipeline::PipelineArgs;
 use crate::commands::program::{FleetCommand, ProgramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::review::ReviewArgs;
-use crate::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
+use crate::commands::run_args::{ResumeArgs, RunArgs};
 use crate::commands::sessions::args::SessionsCommand;
 use crate::commands::skills::SkillsCommand;
 use crate::commands::stats::StatsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::commands::work::WorkCommand;
 use crate::described::Described;
+use agent_config::flag_values::parse_mode;
+use agent_core::file_change::RestoreDirection;
 use agent_engine::policy::Mode;
+use agent_run::restore::RestoreRequest;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -390,6 +393,14 @@ pub struct RestoreArgs {
     /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+impl RestoreArgs {
+    /// Returns which files are restored.
+    pub fn request(&self, direction: RestoreDirection, to_step: u32) -> RestoreRequest {
+        let (session, file) = (self.session.clone(), self.file.clone());
+        RestoreRequest { flags: self.common.flags(), session, file, force: self.force, direction, to_step }
+    }
 }
 
 /// `agent approvals …`.

@@ -94,8 +94,8 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Report(Described(args)) => report::report(app, &args),
         Command::Agents(Described(common)) => agents::agents(app, &common),
         Command::Mcp(Described(args)) => mcp::mcp(app, args),
-        Command::Acp(Described(args)) => acp::serve(app, &args),
-        Command::Serve(Described(args)) => serve::serve(app, &args),
+        Command::Acp(Described(args)) => args.request().and_then(|request| acp::serve(app, request)),
+        Command::Serve(Described(args)) => args.request().and_then(|request| serve::serve(app, request)),
         Command::Skills { command, common } => {
             skills::skills(app, command.map(Described::into_inner), &common)
         }

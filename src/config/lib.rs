@@ -12,6 +12,7 @@ pub mod eval_tasks;
 pub mod evaluation;
 pub mod executors;
 pub mod fact_cache;
+pub mod flag_values;
 pub mod flags;
 pub mod fleet;
 pub mod front_matter;

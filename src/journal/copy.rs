@@ -1,6 +1,8 @@
 //! Creates sessions from the records of other sessions, for forks and imports.
 
 use crate::blobs::BlobStore;
+use crate::images::IMAGES_DIR;
+use crate::read;
 use crate::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
 use crate::write::encode_with_blobs;
 use agent_core::event::{Event, NoticeLevel, Purpose, Record};
@@ -44,6 +46,37 @@ impl SessionStore {
             }
         })
     }
+
+    /// Creates the session `new` from session `id`, or from the first steps of session `id`, with its stored outputs and images.
+    ///
+    /// # Errors
+    /// Fails for an unknown or unreadable session, and when the new one cannot be created.
+    pub fn copy(&self, id: &str, to_step: Option<u32>, new: &str) -> Result<(), SessionError> {
+        let contents = read::read(&self.journal_path(id)?)
+            .map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
+        let records = match to_step {
+            Some(step) => up_to_step(&contents.records, step).to_vec(),
+            None => contents.records,
+        };
+        let (outputs, images) = (self.outputs_dir(id)?, self.images_dir(id)?);
+        self.create_from_records(new, &rewrite_for_session(records, new), |dir| {
+            copy_files(&outputs, &dir.join("outputs"))?;
+            copy_files(&images, &dir.join(IMAGES_DIR))
+        })
+    }
+}
+
+/// Copies the files of a directory, if it exists.
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    let Ok(entries) = from.read_dir() else { return Ok(()) };
+    create_private_dir(to)?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(dir: &Path, records: &[Record]) -> io::Result<()> {

@@ -63,6 +63,7 @@ pub mod prompt;
 pub mod report_file;
 pub mod request;
 pub mod requested_report;
+pub mod restore;
 pub mod review_outcome;
 pub mod run;
 pub mod run_task;

@@ -1,6 +1,7 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
-use crate::commands::run_args::{RunOptions, parse_usd};
+use crate::commands::run_args::RunOptions;
+use agent_config::flag_values::parse_usd;
 use agent_core::budget_share::BudgetCap;
 use agent_core::failure::FailureKind;
 use agent_core::price::Usd;

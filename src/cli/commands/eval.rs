@@ -1,8 +1,8 @@
 //! `agent eval`: its arguments.
 
 use crate::commands::common_args::CommonArgs;
-use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_work};
+use agent_config::flag_values::parse_usd;
 use agent_flows::eval::{self, EvalRequest};
 use agent_run::app::App;
 use agent_run::error::CliResult;

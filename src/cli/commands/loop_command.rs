@@ -1,7 +1,7 @@
 //! `agent loop`: its arguments.
 
-use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_work};
+use agent_config::flag_values::parse_usd;
 use agent_flows::loop_command::LoopRequest;
 use agent_run::app::App;
 use clap::Args;

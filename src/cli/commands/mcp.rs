@@ -42,11 +42,11 @@ pub struct Contacted {
 /// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     match args.command {
-        Some(McpCommand::Serve(args)) => return serve(app, &args),
+        Some(McpCommand::Serve(args)) => return serve(app, args.request()?),
         None if is_piped() && !args.json => {
             let McpArgs { mcp_config, common, .. } = args;
             let options = RunOptions { common, mcp_config, ..RunOptions::default() };
-            return serve(app, &ClientArgs { options, ..ClientArgs::default() });
+            return serve(app, ClientArgs { options, ..ClientArgs::default() }.request()?);
         }
         _ => {}
     }

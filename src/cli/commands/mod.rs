@@ -42,7 +42,6 @@ pub mod project_files;
 pub mod redo;
 pub mod replay;
 pub mod report;
-pub mod restore;
 pub mod review;
 pub mod run;
 pub mod run_args;

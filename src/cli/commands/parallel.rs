@@ -1,8 +1,8 @@
 //! `agent parallel` and `agent parallel-cleanup`: their arguments.
 
 use crate::commands::common_args::CommonArgs;
-use crate::commands::run_args::parse_usd;
 use crate::commands::work_args::{WorkArgs, perform_or_resume};
+use agent_config::flag_values::parse_usd;
 use agent_flows::parallel::{self, ParallelRequest, Required};
 use agent_run::app::App;
 use agent_run::error::CliResult;

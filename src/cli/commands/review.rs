@@ -1,7 +1,8 @@
 //! `agent review`: has the agent `review` look at the changes since a commit, and prints its findings.
 
-use crate::commands::run_args::{RunOptions, parse_name};
+use crate::commands::run_args::RunOptions;
 use agent_config::agents::REVIEWER;
+use agent_config::flag_values::parse_name;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::message_origin::MessageOrigin;

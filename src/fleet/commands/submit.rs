@@ -6,7 +6,7 @@ use crate::commands::records::{document, open_queue, records};
 use crate::commands::tasks::{QueueArgs, WaitArgs, wait};
 use crate::error::QueueError;
 use crate::location::Location;
-use agent_cli::commands::run_args::{parse_mode, parse_usd};
+use agent_config::flag_values::{parse_mode, parse_usd};
 use agent_config::settings::Settings;
 use agent_config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES};
 use agent_config::text_file::read_text;

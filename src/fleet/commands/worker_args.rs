@@ -1,7 +1,7 @@
 //! Arguments of `agent worker`. With `--hub`, `--mode` may name the activations that it performs instead of a permission mode.
 
 use agent_cli::commands::client_run::ClientArgs;
-use agent_cli::commands::run_args::parse_mode;
+use agent_config::flag_values::parse_mode;
 use agent_core::hub::{ActivationKind, Lane};
 use agent_engine::policy::Mode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};

@@ -13,7 +13,6 @@ mod updates;
 use crate::bridge::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
 use crate::bridge::json_rpc::outbox::Outbox;
 use crate::bridge::json_rpc::{self, Protocol, Reply};
-use crate::commands::client_run::ClientArgs;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, CancelRequestNotification, CloseSessionRequest,
@@ -42,12 +41,11 @@ use updates::send_update;
 /// Sessions that a client has open.
 const MAX_SESSIONS: usize = 64;
 
-/// Serves until the input ends or a signal arrives; then the runs are interrupted.
+/// Serves until the input ends or a signal arrives; then the runs are interrupted. Each run is `request` with a task.
 ///
 /// # Errors
-/// Fails for options that cannot be honoured, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
-    let request = args.request()?;
+/// Fails when the signal handlers cannot be installed.
+pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
     json_rpc::serve(app, |outbox, interrupt| Server {
         app,
         request,

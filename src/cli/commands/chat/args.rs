@@ -1,6 +1,7 @@
 //! Command-line arguments of `agent chat`.
 
-use crate::commands::run_args::{RunOptions, parse_usd};
+use crate::commands::run_args::RunOptions;
+use agent_config::flag_values::parse_usd;
 use clap::Args;
 
 /// `agent chat`.

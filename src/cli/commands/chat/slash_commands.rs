@@ -1,8 +1,8 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
-use crate::commands::run_args::{parse_effort, parse_mode};
 use agent_config::error::did_you_mean;
+use agent_config::flag_values::{parse_effort, parse_mode};
 use agent_config::flags::Flags;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;

@@ -40,7 +40,7 @@ pub struct ClaudeArgs {
     #[arg(long)]
     pub max_turns: Option<u32>,
     /// Maximum cost of all messages, in US dollars
-    #[arg(long, value_parser = crate::commands::run_args::parse_usd)]
+    #[arg(long, value_parser = agent_config::flag_values::parse_usd)]
     pub max_budget_usd: Option<f64>,
     /// JSON Schema that the answer must match
     #[arg(long)]

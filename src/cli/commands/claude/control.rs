@@ -4,7 +4,7 @@ use super::args::{PermissionMode, tool_list};
 use super::conversation::Conversation;
 use super::hooks::registered;
 use super::options::refuse;
-use crate::commands::run_args::parse_name;
+use agent_config::flag_values::parse_name;
 use agent_messages as messages;
 use agent_run::request::AnswerSchema;
 use serde_json::{Map, Value, json};

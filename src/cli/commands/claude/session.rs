@@ -2,7 +2,6 @@
 
 use super::args::ClaudeArgs;
 use super::options::Setup;
-use crate::commands::sessions::copy_session;
 use agent_core::failure::FailureKind;
 use agent_journal::session_store::SessionError;
 use agent_run::error::{CliError, CliResult};
@@ -33,7 +32,7 @@ pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> CliResult<String> {
     }
     check_session(&setup.settings, &store, &existing)?;
     let copy = new();
-    copy_session(&store, &existing, None, &copy)?;
+    store.copy(&existing, None, &copy)?;
     Ok(copy)
 }
 

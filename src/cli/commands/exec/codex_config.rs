@@ -1,7 +1,7 @@
 //! The keys of Codex's configuration on the command line of `agent exec`: `--config key=value`.
 
 use crate::commands::exec::args::CodexSandbox;
-use crate::commands::run_args::{parse_effort, parse_name};
+use agent_config::flag_values::{parse_effort, parse_name};
 use agent_core::failure::FailureKind;
 use agent_llm::effort::Effort;
 use agent_messages as messages;

@@ -7,7 +7,6 @@ mod transport;
 
 use crate::bridge::client_input::{Input, end_runs};
 use crate::bridge::client_output::{ClientOutput, FLUSH_TIME};
-use crate::commands::client_run::ClientArgs;
 use agent_config::settings::Settings;
 use agent_core::event::{Event, Record};
 use agent_core::failure::FailureKind;
@@ -44,12 +43,11 @@ const MAX_WAITING_CALLS: usize = 64;
 /// Calls that are performed side by side.
 const MAX_RUNNING_CALLS: usize = 16;
 
-/// Serves until the input ends or a signal arrives; then the runs are interrupted.
+/// Serves until the input ends or a signal arrives; then the runs are interrupted. Each run is `request` with a task.
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the client does not speak MCP.
-pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
-    let request = args.request()?;
+pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
     let settings = app.load_and_notify(&request.flags())?.settings;
     directories::prepare(&settings)?;
     let request = RunRequest {

@@ -6,14 +6,10 @@ mod schema;
 mod stored_events;
 mod working_run;
 
-use crate::args::RestoreArgs;
 use crate::bridge::json_rpc::message::{OtherFields, failed, invalid_params, invalid_request};
 use crate::bridge::json_rpc::outbox::Outbox;
 use crate::bridge::json_rpc::session_page::session_page;
 use crate::bridge::json_rpc::{self, Protocol, Reply, error_for};
-use crate::commands::client_run::ClientArgs;
-use crate::commands::common_args::CommonArgs;
-use crate::commands::restore::{Restored, restore_files};
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use agent_config::flags::Flags;
 use agent_config::settings::Settings;
@@ -23,6 +19,7 @@ use agent_run::app::App;
 use agent_run::client::RunBounds;
 use agent_run::error::CliResult;
 use agent_run::request::{RunRequest, Task};
+use agent_run::restore::{RestoreRequest, Restored, restore_files};
 use agent_run::session::session_store;
 use agent_run::session_list::ListedSession;
 use agent_terminal::one_line;
@@ -47,12 +44,11 @@ const MAX_SUBSCRIPTIONS: usize = 16;
 /// Characters of a task in the list of sessions.
 const TASK_CHARS: usize = 1_000;
 
-/// Serves until the input ends or a signal arrives; then the runs are interrupted.
+/// Serves until the input ends or a signal arrives; then the runs are interrupted. Each run is `request` with a task.
 ///
 /// # Errors
-/// Fails for an invalid configuration, for options that cannot be honoured, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, args: &ClientArgs) -> CliResult<()> {
-    let request = args.request()?;
+/// Fails for an invalid configuration, and when the signal handlers cannot be installed.
+pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
     let settings = app.load_and_notify(&request.flags())?.settings;
     // A client selects agents and sessions, but no mode that the server does not have without it.
     let bounds = RunBounds { mode: Some(settings.policy.mode), ..request.bounds };
@@ -199,9 +195,10 @@ impl<'a> Server<'a> {
             return Err(invalid_request("this server changes no files (--dry-run)"));
         }
         let Flags { config, workspace, .. } = self.request.overrides.clone();
-        let common = CommonArgs { config, workspace };
-        let args = RestoreArgs { session: Some(session_id), file, force, common };
-        let restored = restore_files(self.app, &args, RestoreDirection::Undo, to_step);
+        let flags = Flags { config, workspace, ..Flags::default() };
+        let (session, direction) = (Some(session_id), RestoreDirection::Undo);
+        let restored =
+            restore_files(self.app, &RestoreRequest { flags, session, file, force, direction, to_step });
         let Restored { changed, warnings, problem } =
             restored.map_err(|error| error_for(self.app, &error))?;
         match problem {

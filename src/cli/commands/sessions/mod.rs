@@ -22,7 +22,6 @@ use agent_run::session::{session_store, use_state_with};
 use agent_terminal::Terminal;
 use args::SessionsCommand;
 use export::PathReplacements;
-pub use fork::copy_session;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

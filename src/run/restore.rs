@@ -1,16 +1,33 @@
 //! Restores files for `agent undo` and `agent redo`: all of them, or none if someone else changed one since.
 
-use crate::args::RestoreArgs;
+use crate::app::App;
+use crate::error::{CliError, CliResult};
+use crate::output::print;
+use crate::session_history::{SessionHistory, journal_write_error};
+use agent_config::flags::Flags;
 use agent_core::event::Event;
 use agent_core::failure::FailureKind;
 use agent_core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
 use agent_journal::file_history::Restoration;
 use agent_messages as messages;
-use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
-use agent_run::output::print;
-use agent_run::session_history::{SessionHistory, journal_write_error};
 use agent_terminal::Style;
+
+/// Which files are restored.
+#[derive(Debug)]
+pub struct RestoreRequest {
+    /// Configuration and workspace.
+    pub flags: Flags,
+    /// The session; without it, the session of the workspace that ended last with file changes.
+    pub session: Option<String>,
+    /// The only file.
+    pub file: Option<String>,
+    /// Whether files are restored that somebody else has changed since, and files whose content cannot be kept.
+    pub force: bool,
+    /// Undo, or redo.
+    pub direction: RestoreDirection,
+    /// The last step whose changes stay.
+    pub to_step: u32,
+}
 
 /// One file with its wanted and its current state.
 struct FileRestore {
@@ -50,12 +67,13 @@ pub struct Restored {
     pub problem: Option<String>,
 }
 
-/// Restores the files selected by `direction` and the arguments, and prints what was done.
+/// Restores the files of a request, and prints what was done.
 ///
 /// # Errors
 /// Fails as [`restore_files`] does, when some files could not be restored, and when standard output cannot be written.
-pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_step: u32) -> CliResult<()> {
-    let Restored { changed, warnings, problem } = restore_files(app, args, direction, to_step)?;
+pub fn restore(app: &App, request: &RestoreRequest) -> CliResult<()> {
+    let Restored { changed, warnings, problem } = restore_files(app, request)?;
+    let direction = request.direction;
     for warning in warnings {
         app.notify(Style::Warning, &warning);
     }
@@ -69,18 +87,15 @@ pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_st
     }
 }
 
-/// Restores the files selected by `direction` and the arguments, and records it in the session's journal.
+/// Restores the files of a request, and records it in the session's journal.
 ///
 /// # Errors
 /// Fails for an unknown session or one in use, a file that someone else changed since, and when the journal cannot be written.
-pub fn restore_files(
-    app: &App,
-    args: &RestoreArgs,
-    direction: RestoreDirection,
-    to_step: u32,
-) -> CliResult<Restored> {
-    let loaded_session = SessionHistory::open_locked(app, &args.common.flags(), args.session.as_deref())?;
-    let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
+pub fn restore_files(app: &App, request: &RestoreRequest) -> CliResult<Restored> {
+    let RestoreRequest { flags, session, file, force, direction, to_step } = request;
+    let (direction, to_step) = (*direction, *to_step);
+    let loaded_session = SessionHistory::open_locked(app, flags, session.as_deref())?;
+    let file = file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
     let planned = match direction {
         RestoreDirection::Undo => loaded_session.history.undo(to_step, file.as_deref()),
         RestoreDirection::Redo => loaded_session.history.redo(file.as_deref()),
@@ -89,7 +104,7 @@ pub fn restore_files(
         return Ok(Restored::default());
     }
     let tasks = plan(&loaded_session, planned)?;
-    if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || args.force) {
+    if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || *force) {
         let message = messages::restore_refused(direction, &tasks.changed, &tasks.not_storable);
         return Err(CliError::new(FailureKind::Request, loaded_session.redact(&message)));
     }
