@@ -1,20 +1,20 @@
-//! Command line interface: `commands` has one file per command, `compose` assembles a run.
+//! Command line: `commands` has one file per command, which parses its arguments into a request.
 
 pub mod args;
-pub mod bridge;
 pub mod commands;
 pub mod described;
 
 use crate::args::{Cli, Command};
-use crate::commands::claude::args::ClaudeArgs;
 use crate::commands::eval::EvalAction;
 use crate::commands::{
-    acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
-    demo, diff, doctor, eval, exec, help, history, import, init, loop_command, man, mcp, memory, models,
-    parallel, pipeline, policy, program, redo, replay, report, review, run, schema, serve, sessions, skills,
-    start, stats, tools, trust, undo, work,
+    agents, apply_patch, approvals, approve, chain, chat, completions, config, consolidate, demo, diff,
+    doctor, eval, help, history, import, init, loop_command, man, mcp, memory, models, parallel, pipeline,
+    policy, program, redo, replay, report, review, run, schema, sessions, skills, start, stats, tools, trust,
+    undo, work,
 };
 use crate::described::Described;
+use agent_bridges::claude::args::ClaudeArgs;
+use agent_bridges::{acp, claude, exec, serve};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;

@@ -3,8 +3,8 @@
 use crate::commands::client_run::ClientArgs;
 use crate::commands::mcp_args::{McpArgs, McpCommand};
 use crate::commands::mcp_login::{login, logout};
-use crate::commands::mcp_serve::serve;
 use crate::commands::run_args::RunOptions;
+use agent_bridges::mcp_serve::serve;
 use agent_config::error::did_you_mean;
 use agent_config::flags::Flags;
 use agent_config::mcp::McpServer;

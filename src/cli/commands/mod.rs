@@ -1,14 +1,11 @@
 //! The commands, one file each, and their shared parts: arguments, reports, restoring of files.
 
-pub mod acp;
 pub mod agents;
 pub mod apply_patch;
 pub mod approvals;
 pub mod approve;
 pub mod chain;
 pub mod chat;
-pub mod claude;
-pub mod client_model;
 pub mod client_run;
 pub mod common_args;
 pub mod completions;
@@ -18,7 +15,6 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod eval;
-pub mod exec;
 pub mod help;
 pub mod history;
 pub mod import;
@@ -30,7 +26,6 @@ pub mod mcp;
 pub mod mcp_args;
 pub mod mcp_login;
 pub mod mcp_readiness;
-pub mod mcp_serve;
 pub mod memory;
 pub mod model_readiness;
 pub mod models;
@@ -46,7 +41,6 @@ pub mod review;
 pub mod run;
 pub mod run_args;
 pub mod schema;
-pub mod serve;
 pub mod sessions;
 pub mod skill_install;
 pub mod skills;

@@ -5,9 +5,9 @@ use super::prompt::{Prompt, PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
 use super::servers::{client_servers, secrets};
 use super::updates::{UpdateStream, send_update};
-use crate::bridge::json_rpc::error_for;
-use crate::bridge::json_rpc::message::{failed, invalid_params, invalid_request};
-use crate::bridge::json_rpc::outbox::Outbox;
+use crate::json_rpc::error_for;
+use crate::json_rpc::message::{failed, invalid_params, invalid_request};
+use crate::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandsUpdate, Error, McpServer, RequestId, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,

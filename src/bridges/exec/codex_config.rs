@@ -1,6 +1,6 @@
 //! The keys of Codex's configuration on the command line of `agent exec`: `--config key=value`.
 
-use crate::commands::exec::args::CodexSandbox;
+use crate::exec::args::CodexSandbox;
 use agent_config::flag_values::{parse_effort, parse_name};
 use agent_core::failure::FailureKind;
 use agent_llm::effort::Effort;

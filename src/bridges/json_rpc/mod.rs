@@ -4,9 +4,9 @@ pub mod message;
 pub mod outbox;
 pub mod session_page;
 
-use crate::bridge::client_input::{Input, end_runs};
-use crate::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
-use crate::bridge::client_output::FLUSH_TIME;
+use crate::client_input::{Input, end_runs};
+use crate::client_lines::{Line, LineReader, MAX_LINE_BYTES};
+use crate::client_output::FLUSH_TIME;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use agent_core::failure::FailureKind;
 use agent_messages as messages;

@@ -1,6 +1,6 @@
 //! The messages of JSON-RPC 2.0 (<https://www.jsonrpc.org/specification>) as a client sends them.
 
-use crate::bridge::client_lines::MAX_LINE_BYTES;
+use crate::client_lines::MAX_LINE_BYTES;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use agent_text::json_bounds;
 use serde::de::DeserializeOwned;

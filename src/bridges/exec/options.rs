@@ -1,8 +1,8 @@
 //! The request of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
 
-use crate::commands::client_model::{added_directories, is_of, model_name};
-use crate::commands::exec::args::{CodexSandbox, ExecArgs};
-use crate::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
+use crate::client_model::{added_directories, is_of, model_name};
+use crate::exec::args::{CodexSandbox, ExecArgs};
+use crate::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
 use agent_config::flags::Flags;
 use agent_config::layers::{LayerKind, Layers};
 use agent_config::load::LoadedConfig;

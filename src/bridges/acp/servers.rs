@@ -1,6 +1,6 @@
 //! The MCP servers of a client, as settings of its session.
 
-use crate::bridge::json_rpc::message::invalid_params;
+use crate::json_rpc::message::invalid_params;
 use agent_client_protocol_schema::v1::{Error, McpServer};
 use agent_mcp::definition::is_unambiguous;
 use agent_redactor::NamedSecret;

@@ -2,7 +2,7 @@
 
 use super::files::SessionFiles;
 use super::updates::{UpdateStream, kind, text_block, title};
-use crate::bridge::json_rpc::outbox::Outbox;
+use crate::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, PermissionOption, PermissionOptionKind, ReadTextFileRequest, ReadTextFileResponse,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallStatus,

@@ -1,8 +1,8 @@
 //! A run of a client: its events and result as notifications, its questions, and what interrupts it.
 
 use super::protocol::{ApprovalQuestion, Approve, Decision, Notification};
-use crate::bridge::json_rpc::message::invalid_params;
-use crate::bridge::json_rpc::outbox::Outbox;
+use crate::json_rpc::message::invalid_params;
+use crate::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::Error;
 use agent_core::event::Record;
 use agent_core::run_result::RunResult;

@@ -61,7 +61,7 @@ fn the_schema_of_the_protocol_is_the_one_of_the_types() {
 
 #[test]
 fn the_help_page_names_each_method() {
-    let page = include_str!("../../../../config/help/serve.md");
+    let page = include_str!("../../../config/help/serve.md");
     for method in Request::VARIANTS {
         assert!(page.contains(&format!("| `{method} ")), "{method}");
     }

@@ -1,7 +1,7 @@
 //! The events of a run as updates of a session.
 
 use super::files::SessionFiles;
-use crate::bridge::json_rpc::outbox::Outbox;
+use crate::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionNotification, SessionUpdate,
     TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,

@@ -1,6 +1,6 @@
 //! The requests, results and notifications of `agent serve`.
 
-use crate::bridge::json_rpc::message::{invalid_params, parameters};
+use crate::json_rpc::message::{invalid_params, parameters};
 use agent_client_protocol_schema::v1::Error;
 use agent_core::file_change::Change;
 use agent_core::price::Usd;

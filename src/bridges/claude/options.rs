@@ -2,7 +2,7 @@
 
 use super::args::{ClaudeArgs, PermissionMode, tool_list};
 use super::permissions::Permissions;
-use crate::commands::client_model::{added_directories, is_of, model_name};
+use crate::client_model::{added_directories, is_of, model_name};
 use agent_config::claude_names::{is_of_server, names};
 use agent_config::flag_values::parse_effort;
 use agent_config::import::claude::{Permission, permission};

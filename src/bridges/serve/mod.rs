@@ -6,10 +6,10 @@ mod schema;
 mod stored_events;
 mod working_run;
 
-use crate::bridge::json_rpc::message::{OtherFields, failed, invalid_params, invalid_request};
-use crate::bridge::json_rpc::outbox::Outbox;
-use crate::bridge::json_rpc::session_page::session_page;
-use crate::bridge::json_rpc::{self, Protocol, Reply, error_for};
+use crate::json_rpc::message::{OtherFields, failed, invalid_params, invalid_request};
+use crate::json_rpc::outbox::Outbox;
+use crate::json_rpc::session_page::session_page;
+use crate::json_rpc::{self, Protocol, Reply, error_for};
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use agent_config::flags::Flags;
 use agent_config::settings::Settings;

@@ -1,6 +1,6 @@
 //! The prompt of a client, and how its run ended, in terms of the protocol.
 
-use crate::bridge::json_rpc::message::{failed, invalid_params};
+use crate::json_rpc::message::{failed, invalid_params};
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, StopReason as ClientStopReason,
 };

@@ -3,10 +3,10 @@
 //! Fields that the schema of MCP does not name are ignored, because it allows additional properties (but for the arguments of the
 //! tools, whose own schemas do not). A line that is not a message is answered with -32700 or -32600, wrong parameters with -32602.
 
-use crate::bridge::client_input::Input;
-use crate::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
-use crate::bridge::client_output::ClientOutput;
-use crate::bridge::json_rpc::message::{
+use crate::client_input::Input;
+use crate::client_lines::{Line, LineReader, MAX_LINE_BYTES};
+use crate::client_output::ClientOutput;
+use crate::json_rpc::message::{
     Malformed, Message, OtherFields, invalid_params, invalid_request, line_too_long,
 };
 use agent_client_protocol_schema::v1::RequestId;

@@ -12,8 +12,8 @@ mod questions;
 mod servers;
 mod session;
 
-use crate::bridge::client_input::{Input as Stdin, end_runs};
-use crate::bridge::client_lines::{Line, LineReader, MAX_LINE_BYTES};
+use crate::client_input::{Input as Stdin, end_runs};
+use crate::client_lines::{Line, LineReader, MAX_LINE_BYTES};
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_core::stop_reason::Status;

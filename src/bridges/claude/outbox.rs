@@ -1,7 +1,7 @@
 //! Sends messages and control requests to the client.
 
 use super::args::ClaudeOutput;
-use crate::bridge::client_output::ClientOutput;
+use crate::client_output::ClientOutput;
 use agent_runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,7 @@
 //! The stored events of a session as notifications.
 
 use super::protocol::Notification;
-use crate::bridge::json_rpc::outbox::Outbox;
+use crate::json_rpc::outbox::Outbox;
 use agent_core::event::{Event, Record};
 use agent_journal::read;
 use agent_redactor::Redactor;

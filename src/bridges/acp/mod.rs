@@ -10,9 +10,9 @@ mod servers;
 mod session;
 mod updates;
 
-use crate::bridge::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
-use crate::bridge::json_rpc::outbox::Outbox;
-use crate::bridge::json_rpc::{self, Protocol, Reply};
+use crate::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
+use crate::json_rpc::outbox::Outbox;
+use crate::json_rpc::{self, Protocol, Reply};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, CancelRequestNotification, CloseSessionRequest,

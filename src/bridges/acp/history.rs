@@ -1,9 +1,9 @@
 //! Sessions on disk: the list of them, and the earlier messages of one.
 
 use super::session::Session;
-use crate::bridge::json_rpc::message::failed;
-use crate::bridge::json_rpc::outbox::Outbox;
-use crate::bridge::json_rpc::session_page::session_page;
+use crate::json_rpc::message::failed;
+use crate::json_rpc::outbox::Outbox;
+use crate::json_rpc::session_page::session_page;
 use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo};
 use agent_config::flags::Flags;
 use agent_config::load;

@@ -1,6 +1,6 @@
 //! Sends messages to the client: responses, notifications, and requests whose responses it passes on.
 
-use crate::bridge::client_output::ClientOutput;
+use crate::client_output::ClientOutput;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ mod handler;
 mod questions;
 mod transport;
 
-use crate::bridge::client_input::{Input, end_runs};
-use crate::bridge::client_output::{ClientOutput, FLUSH_TIME};
+use crate::client_input::{Input, end_runs};
+use crate::client_output::{ClientOutput, FLUSH_TIME};
 use agent_config::settings::Settings;
 use agent_core::event::{Event, Record};
 use agent_core::failure::FailureKind;
