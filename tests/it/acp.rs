@@ -1,6 +1,6 @@
 //! `agent acp`: an editor drives runs over the Agent Client Protocol.
 
-use crate::support::calls::results;
+use crate::support::calls::{call, results, turn};
 use crate::support::mcp_client::{McpClient, piped};
 use crate::support::run::Lab;
 use crate::support::server::Server;
@@ -10,20 +10,12 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn calls(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn writes() -> Value {
-    calls("write_file", &json!({"path": "new.txt", "content": "x"}))
+    turn("write_file", &json!({"path": "new.txt", "content": "x"}))
 }
 
 fn sleeps(seconds: &str) -> Value {
-    calls("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}))
+    turn("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}))
 }
 
 /// A client that has performed the handshake.
@@ -103,7 +95,7 @@ fn selected(option: &str) -> Value {
 
 #[test]
 fn acp_initialize_announces_version_1_and_what_it_takes() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let mut client = McpClient::spawn_as(&["acp"], &lab, &model, &[]);
     let early = client.request("session/new", &json!({"cwd": lab.ws(), "mcpServers": []}));
     assert_eq!(early["error"]["code"], -32600, "{early}");
@@ -119,7 +111,7 @@ fn acp_initialize_announces_version_1_and_what_it_takes() {
 
 #[test]
 fn acp_prompt_streams_the_answer_and_continues_the_session_of_its_id() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "first"}, {"text": "second"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let done = editor.prompt(&session, "say it");
@@ -140,11 +132,11 @@ fn acp_prompt_streams_the_answer_and_continues_the_session_of_its_id() {
 #[test]
 fn acp_tool_calls_have_kind_place_diff_and_status() {
     let lab = Lab::new().file("a.txt", "old\n");
-    let model = server(&json!([
-        calls("read_file", &json!({"path": "a.txt"})),
-        calls("write_file", &json!({"path": "a.txt", "content": "new\n"})),
-        calls("read_file", &json!({"path": "absent.txt"})),
-        {"text": "done"}]));
+    let model = Server::calls([
+        call("read_file", &json!({"path": "a.txt"})),
+        call("write_file", &json!({"path": "a.txt", "content": "new\n"})),
+        call("read_file", &json!({"path": "absent.txt"})),
+    ]);
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     assert_eq!(editor.prompt(&session, "x")["result"]["stopReason"], "end_turn");
@@ -166,7 +158,8 @@ fn acp_tool_calls_have_kind_place_diff_and_status() {
 #[test]
 fn acp_thoughts_and_usage_are_updates_of_their_own() {
     let lab = Lab::new().config("llm: {context_window: 20000}\n");
-    let model = server(&json!([{"thinking": "hm", "text": "done", "usage": {"input": 70, "output": 7}}]));
+    let model =
+        Server::turns(json!([{"thinking": "hm", "text": "done", "usage": {"input": 70, "output": 7}}]));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     editor.prompt(&session, "x");
@@ -187,7 +180,7 @@ fn s20_acp_asks_for_permission_and_the_answer_counts() {
         (json!({"outcome": {"outcome": "cancelled"}}), false),
         (json!("allow"), false),
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
         let mut editor = Editor::start(&lab, &model, &[]);
         let session = editor.open(&lab);
         let id = editor.begin(&session, "x");
@@ -208,7 +201,7 @@ fn s20_acp_asks_for_permission_and_the_answer_counts() {
 
 #[test]
 fn s20_acp_refuses_a_call_whose_question_the_client_answers_with_an_error() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let id = editor.begin(&session, "x");
@@ -222,7 +215,7 @@ fn s20_acp_refuses_a_call_whose_question_the_client_answers_with_an_error() {
 #[test]
 fn l33_acp_cancel_interrupts_the_prompt_and_the_session_goes_on() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "second"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "second"}]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     let id = editor.begin(&session, "x");
@@ -237,7 +230,7 @@ fn l33_acp_cancel_interrupts_the_prompt_and_the_session_goes_on() {
 #[test]
 fn l33_acp_cancel_of_the_request_interrupts_its_prompt() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds)]));
+    let model = Server::turns(json!([sleeps(&seconds)]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     let id = editor.begin(&session, "x");
@@ -253,7 +246,7 @@ fn l33_acp_cancel_of_the_request_interrupts_its_prompt() {
 
 #[test]
 fn l33_acp_cancel_ends_a_prompt_that_waits_for_permission() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "second"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "second"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let id = editor.begin(&session, "x");
@@ -269,7 +262,7 @@ fn l33_acp_cancel_ends_a_prompt_that_waits_for_permission() {
 #[test]
 fn l33_acp_ends_runs_and_children_when_the_client_leaves() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "done"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "done"}]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     editor.begin(&session, "x");
@@ -283,8 +276,8 @@ fn l33_acp_ends_runs_and_children_when_the_client_leaves() {
 #[test]
 fn acp_load_shows_an_earlier_session_and_resume_does_not() {
     let lab = Lab::new().file("a.txt", "old\n");
-    let model = server(&json!([
-        calls("write_file", &json!({"path": "b.txt", "content": "new\n"})), {"text": "first"}, {"text": "second"}, {"text": "third"}]));
+    let model = Server::turns(json!([
+        turn("write_file", &json!({"path": "b.txt", "content": "new\n"})), {"text": "first"}, {"text": "second"}, {"text": "third"}]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     editor.prompt(&session, "say it");
@@ -313,7 +306,7 @@ fn acp_load_shows_an_earlier_session_and_resume_does_not() {
 
 #[test]
 fn acp_load_of_a_session_that_is_not_there_or_elsewhere_is_an_error() {
-    let (lab, other, model) = (Lab::new(), Lab::new(), server(&json!([{"text": "first"}])));
+    let (lab, other, model) = (Lab::new(), Lab::new(), Server::turns(json!([{"text": "first"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     editor.prompt(&session, "x");
@@ -330,7 +323,7 @@ fn acp_load_of_a_session_that_is_not_there_or_elsewhere_is_an_error() {
 // Fault A6
 #[test]
 fn acp_loads_a_session_of_a_project_that_was_renamed() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "first"}, {"text": "second"}])));
     let (old, new) = (lab.ws().join("old"), lab.ws().join("new"));
     std::fs::create_dir(&old).unwrap();
     let mut editor = Editor::start(&lab, &model, &[]);
@@ -348,7 +341,7 @@ fn acp_loads_a_session_of_a_project_that_was_renamed() {
 
 #[test]
 fn acp_list_names_the_sessions_of_a_directory() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "first"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     editor.prompt(&session, "say it");
@@ -363,7 +356,7 @@ fn acp_list_names_the_sessions_of_a_directory() {
 #[test]
 fn acp_close_ends_the_prompt_of_a_session_and_forgets_it() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds)]));
+    let model = Server::turns(json!([sleeps(&seconds)]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     let prompt = editor.begin(&session, "x");
@@ -377,7 +370,7 @@ fn acp_close_ends_the_prompt_of_a_session_and_forgets_it() {
 
 #[test]
 fn acp_modes_and_options_are_bounded_by_the_flags_of_the_server() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut editor = Editor::start(&lab, &model, &["--mode", "confirm-sensitive"]);
     let opened = editor.request("session/new", &json!({"cwd": lab.ws(), "mcpServers": []}))["result"].clone();
     let session = opened["sessionId"].as_str().unwrap().to_owned();
@@ -411,7 +404,7 @@ fn acp_modes_and_options_are_bounded_by_the_flags_of_the_server() {
 
 #[test]
 fn acp_limits_cuts_filters_and_failures_are_no_success() {
-    let list = || calls("list_files", &json!({}));
+    let list = || turn("list_files", &json!({}));
     for (turns, flags, reason, told) in [
         (json!([list(), {"text": "closed"}]), &["--max-steps", "1"][..], "max_turn_requests", "max_steps"),
         (json!([{"text": "no", "finish": "content_filter"}]), &[], "refusal", "content_filter"),
@@ -422,7 +415,7 @@ fn acp_limits_cuts_filters_and_failures_are_no_success() {
             "truncated",
         ),
     ] {
-        let (lab, model) = (Lab::new(), server(&turns));
+        let (lab, model) = (Lab::new(), Server::turns(turns));
         let mut editor = Editor::start(&lab, &model, flags);
         let session = editor.open(&lab);
         let done = editor.prompt(&session, "x");
@@ -430,7 +423,7 @@ fn acp_limits_cuts_filters_and_failures_are_no_success() {
         let text = editor.text("agent_message_chunk");
         assert!(text.contains("not complete") && text.contains(told), "{text}");
     }
-    let (lab, model) = (Lab::new(), server(&json!([{"error": {"status": 400}}, {"text": "now"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"error": {"status": 400}}, {"text": "now"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let failed = editor.prompt(&session, "x");
@@ -447,7 +440,7 @@ fn acp_works_in_the_directory_of_the_client_or_only_in_its_own() {
     let (lab, other, model) = (
         Lab::new(),
         Lab::new().file("b.txt", "there"),
-        server(&json!([calls("read_file", &json!({"path": "b.txt"})), {"text": "done"}])),
+        Server::calls([call("read_file", &json!({"path": "b.txt"}))]),
     );
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&other);
@@ -475,7 +468,7 @@ fn acp_works_in_the_directory_of_the_client_or_only_in_its_own() {
 #[test]
 fn acp_sessions_work_side_by_side_with_one_prompt_each() {
     let lab = Lab::new();
-    let model = server(&json!([{"text": "slow", "delay_ms": 1500}, {"text": "fast"}]));
+    let model = Server::turns(json!([{"text": "slow", "delay_ms": 1500}, {"text": "fast"}]));
     let mut editor = Editor::start(&lab, &model, &[]);
     let (one, two) = (editor.open(&lab), editor.open(&lab));
     let slow = editor.begin(&one, "x");
@@ -498,9 +491,10 @@ fn acp_an_edit_of_a_file_with_unsaved_changes_is_refused() {
         (json!({"result": "old\n"}), false),
     ] {
         let lab = Lab::new().file("a.txt", "old\n");
-        let model = server(&json!([
-            calls("read_file", &json!({"path": "a.txt"})),
-            calls("write_file", &json!({"path": "a.txt", "content": "new\n"})), {"text": "done"}]));
+        let model = Server::calls([
+            call("read_file", &json!({"path": "a.txt"})),
+            call("write_file", &json!({"path": "a.txt", "content": "new\n"})),
+        ]);
         let capabilities = json!({"fs": {"readTextFile": true}});
         let mut editor = Editor::with(&lab, &model, &["--mode", "yolo"], &capabilities);
         let session = editor.open(&lab);
@@ -522,7 +516,7 @@ fn acp_the_mcp_servers_of_the_client_are_used_and_names_that_are_taken_are_repor
     let lab = Lab::new().file("server.sh", include_str!("support/mcp_server.sh"));
     let script = lab.ws().join("server.sh");
     let lab = lab.config("mcp: {servers: {mine: {command: /bin/false, enabled: false}}}\n");
-    let model = server(&json!([calls("mcp__the-editor__echo", &json!({"text": "hello"})), {"text": "done"}]));
+    let model = Server::calls([call("mcp__the-editor__echo", &json!({"text": "hello"}))]);
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let stdio = |name: &str| {
         json!({"name": name, "command": "/bin/sh", "args": [script],
@@ -547,7 +541,7 @@ fn acp_the_mcp_servers_of_the_client_are_used_and_names_that_are_taken_are_repor
 #[test]
 fn acp_calls_have_ids_of_their_own_although_a_model_repeats_its() {
     let call = || json!({"calls": [{"id": "same", "name": "list_files", "arguments": {}}]});
-    let (lab, model) = (Lab::new(), server(&json!([call(), {"text": "a"}, call(), {"text": "b"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([call(), {"text": "a"}, call(), {"text": "b"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     editor.prompt(&session, "x");
@@ -561,7 +555,7 @@ fn acp_calls_have_ids_of_their_own_although_a_model_repeats_its() {
 
 #[test]
 fn acp_a_loaded_session_keeps_its_agent() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "a"}, {"text": "b"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "a"}, {"text": "b"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let choice = json!({"sessionId": session, "configId": "agent", "value": "plan"});
@@ -576,7 +570,7 @@ fn acp_a_loaded_session_keeps_its_agent() {
 
 #[test]
 fn acp_a_client_that_does_not_read_ends_the_server() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let url = model.url();
     let mut command = lab.command(&["acp", "--model", "openai/mock", "--api-base", &url]);
     let mut child =
@@ -591,7 +585,7 @@ fn acp_a_client_that_does_not_read_ends_the_server() {
 #[test]
 fn o09_acp_an_answer_that_breaks_off_is_marked_and_a_stream_that_never_ends_well_is_an_error() {
     let broken = || json!({"text": "first part", "chunk": 5, "fault": {"close": 1}});
-    let (lab, model) = (Lab::new(), server(&json!([broken(), {"text": "whole"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([broken(), {"text": "whole"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     assert_eq!(editor.prompt(&session, "x")["result"]["stopReason"], "end_turn");
@@ -601,7 +595,7 @@ fn o09_acp_an_answer_that_breaks_off_is_marked_and_a_stream_that_never_ends_well
         "{text}"
     );
 
-    let model = server(&json!([{"text": "ab", "chunk": 1, "fault": {"close": 1}, "repeat": 20}]));
+    let model = Server::turns(json!([{"text": "ab", "chunk": 1, "fault": {"close": 1}, "repeat": 20}]));
     let lab = Lab::new().config("llm: {retries: 1}\n");
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
@@ -614,8 +608,8 @@ fn o09_acp_an_answer_that_breaks_off_is_marked_and_a_stream_that_never_ends_well
 fn o09_acp_calls_of_a_subagent_are_shown_and_its_text_is_not() {
     let (lab, model) = (
         Lab::new(),
-        server(&json!([
-        calls("dispatch_subagent", &json!({"task": "look"})),
+        Server::turns(json!([
+        turn("dispatch_subagent", &json!({"task": "look"})),
         {"text": "looking", "calls": [{"name": "list_files", "arguments": {}}]},
         {"text": "seen"},
         {"text": "done"}])),
@@ -631,7 +625,7 @@ fn o09_acp_calls_of_a_subagent_are_shown_and_its_text_is_not() {
 #[test]
 fn acp_warnings_are_thoughts_and_a_stricter_agent_changes_the_mode_that_is_shown() {
     let lab = Lab::new().config("agents: {careful: {mode: confirm-all, system_prompt: Think.}}\ncontext: {max_context_tokens: 3000}\n");
-    let model = server(&json!([{"text": "done"}]));
+    let model = Server::done();
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     editor.request(
@@ -646,8 +640,7 @@ fn acp_warnings_are_thoughts_and_a_stricter_agent_changes_the_mode_that_is_shown
 #[test]
 fn s20_acp_invisible_characters_and_fences_of_a_call_are_visible_in_its_question() {
     let command = "echo '\u{202e}\u{200b}'\n```\necho hidden";
-    let (lab, model) =
-        (Lab::new(), server(&json!([calls("run_command", &json!({"command": command})), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::calls([call("run_command", &json!({"command": command}))]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "confirm-all"]);
     let session = editor.open(&lab);
     let id = editor.begin(&session, "x");
@@ -665,13 +658,12 @@ fn s20_acp_invisible_characters_and_fences_of_a_call_are_visible_in_its_question
 
 #[test]
 fn s20_acp_allow_always_lasts_until_the_prompt_ends() {
-    let write = |content: &str| calls("write_file", &json!({"path": "new.txt", "content": content}));
-    let append = |content: &str| {
-        calls("write_file", &json!({"path": "new.txt", "content": content, "mode": "append"}))
-    };
+    let write = |content: &str| turn("write_file", &json!({"path": "new.txt", "content": content}));
+    let append =
+        |content: &str| turn("write_file", &json!({"path": "new.txt", "content": content, "mode": "append"}));
     let (lab, model) = (
         Lab::new(),
-        server(&json!([write("a"), append("b"), {"text": "done"}, append("c"), {"text": "done"}])),
+        Server::turns(json!([write("a"), append("b"), {"text": "done"}, append("c"), {"text": "done"}])),
     );
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
@@ -691,7 +683,7 @@ fn s20_acp_allow_always_lasts_until_the_prompt_ends() {
 #[test]
 fn l33_acp_half_a_line_at_the_end_of_the_input_ends_a_running_prompt() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds)]));
+    let model = Server::turns(json!([sleeps(&seconds)]));
     let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
     let session = editor.open(&lab);
     editor.begin(&session, "x");
@@ -705,7 +697,7 @@ fn l33_acp_half_a_line_at_the_end_of_the_input_ends_a_running_prompt() {
 
 #[test]
 fn acp_slash_commands_of_the_user_are_announced_and_expanded() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     std::fs::create_dir_all(lab.home().join("commands")).unwrap();
     std::fs::write(lab.home().join("commands/explain.md"), "Explain the file $1.").unwrap();
     let mut editor = Editor::start(&lab, &model, &[]);
@@ -717,7 +709,7 @@ fn acp_slash_commands_of_the_user_are_announced_and_expanded() {
 
 #[test]
 fn acp_messages_that_are_none_get_the_errors_of_the_protocol() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     for (line, code) in [
         ("{\"half", -32700),
@@ -740,7 +732,7 @@ fn acp_messages_that_are_none_get_the_errors_of_the_protocol() {
 /// The schema of the protocol allows them.
 #[test]
 fn acp_further_fields_of_a_message_have_no_effect() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     let place =
         json!({"cwd": lab.ws(), "mcpServers": [], "mode": "yolo", "modes": {"currentModeId": "yolo"}});
@@ -759,7 +751,7 @@ fn acp_further_fields_of_a_message_have_no_effect() {
 
 #[test]
 fn acp_a_line_above_the_limit_is_refused_and_the_next_is_read() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     editor.client.send_line(&"x".repeat((16 << 20) + 1));
     assert_eq!(editor.next()["error"]["code"], -32600);
@@ -768,7 +760,7 @@ fn acp_a_line_above_the_limit_is_refused_and_the_next_is_read() {
 
 #[test]
 fn acp_a_client_opens_a_limited_number_of_sessions() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let mut editor = Editor::start(&lab, &model, &[]);
     for _ in 0..64 {
         editor.open(&lab);

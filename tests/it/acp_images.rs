@@ -7,9 +7,8 @@ use crate::support::run::Lab;
 use crate::support::server::Server;
 use serde_json::{Value, json};
 
-fn server() -> Server {
-    Server::start("turns: [{text: seen, repeat: 2}]")
-}
+/// A model that looks at two pictures.
+const SEEN: &str = "turns: [{text: seen, repeat: 2}]";
 
 fn image(bytes: &[u8]) -> Value {
     json!({"type": "image", "data": base64(bytes), "mimeType": "image/png"})
@@ -21,7 +20,7 @@ fn prompt(editor: &mut Editor, session: &str, blocks: &Value) -> Value {
 
 #[test]
 fn acp_images_of_a_prompt_reach_the_model_with_their_format_and_are_kept_in_the_session() {
-    let (lab, model) = (Lab::new(), server());
+    let (lab, model) = (Lab::new(), Server::start(SEEN));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     let mut named = image(&png(640, 480, 12_000));
@@ -42,7 +41,7 @@ fn acp_images_of_a_prompt_reach_the_model_with_their_format_and_are_kept_in_the_
 
 #[test]
 fn acp_images_that_cannot_be_used_are_errors_and_nothing_is_sent() {
-    let (lab, model) = (Lab::new(), server());
+    let (lab, model) = (Lab::new(), Server::start(SEEN));
     let mut editor = Editor::start(&lab, &model, &[]);
     let session = editor.open(&lab);
     for (blocks, why) in [
@@ -62,7 +61,7 @@ fn acp_images_that_cannot_be_used_are_errors_and_nothing_is_sent() {
 #[test]
 fn acp_initialize_tells_whether_the_model_accepts_images_and_a_blind_one_gets_none() {
     for (config, accepts) in [("{}\n", true), ("llm: {images: false}\n", false)] {
-        let (lab, model) = (Lab::new().config(config), server());
+        let (lab, model) = (Lab::new().config(config), Server::start(SEEN));
         let mut client = McpClient::spawn_as(&["acp"], &lab, &model, &[]);
         let about = client.request("initialize", &json!({"protocolVersion": 1}));
         assert_eq!(about["result"]["agentCapabilities"]["promptCapabilities"]["image"], accepts, "{about}");

@@ -1,6 +1,6 @@
 //! Calls that wait for an answer: `--approvals pause`, `agent approvals`, `agent approve`, `agent deny`.
 
-use crate::support::calls::{call, results, script};
+use crate::support::calls::{call, command, edit, results, script};
 use crate::support::run::{Finished, Lab, program};
 use crate::support::server::Server;
 use crate::support::terminal::AtTerminal;
@@ -11,20 +11,12 @@ use std::fs;
 
 const PAUSE: [&str; 2] = ["--approvals", "pause"];
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n").file("b.txt", "bravo\n")
+fn with_two_files() -> Lab {
+    Lab::with_a_txt().file("b.txt", "bravo\n")
 }
 
 fn write(path: &str) -> Value {
     call("write_file", &json!({"path": path, "content": "new\n"}))
-}
-
-fn edit(path: &str, old: &str, new: &str) -> Value {
-    call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
-}
-
-fn command(text: &str) -> Value {
-    call("run_command", &json!({"command": text}))
 }
 
 /// A run in which the model makes `calls` in its first answer, and no other: it ends because one of them waits.
@@ -53,7 +45,7 @@ fn approve(lab: &Lab, waiting: &[Value]) {
 // Fault A6
 #[test]
 fn a_call_of_a_renamed_project_is_approved_by_its_id() {
-    let lab = lab();
+    let lab = with_two_files();
     let (_, waiting) = paused(&lab, vec![write("c.txt")], &[]);
     let (old, new) = (lab.ws(), lab.outside().join("renamed"));
     let approve = || lab.command(&["approve", id(&waiting[0])]).current_dir(&new).output().unwrap();
@@ -74,7 +66,7 @@ fn listed(lab: &Lab) -> Vec<Value> {
 
 /// Goes on with a model that only says that it is done; gives back what it was told as results.
 fn resumed(lab: &Lab, more: &[&str]) -> (Finished, Vec<String>) {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = lab.resume(&server, more).exits(0);
     assert_eq!(server.requests().len(), 1);
     (done, results(&server))
@@ -82,7 +74,7 @@ fn resumed(lab: &Lab, more: &[&str]) -> (Finished, Vec<String>) {
 
 /// Resumes a session in which something still waits: no request is made.
 fn still_waits(lab: &Lab, more: &[&str]) -> Finished {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = lab.resume(&server, more).exits(2);
     assert!(server.requests().is_empty(), "the model was asked");
     done
@@ -105,7 +97,7 @@ fn rewrite(lab: &Lab, change: impl Fn(&mut Value)) {
 
 #[test]
 fn s21_an_approved_call_runs_once_on_resume_and_the_model_is_not_asked_before() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     assert_eq!(
         (&waiting[0]["tool"], &waiting[0]["summary"]),
@@ -136,7 +128,7 @@ fn s21_an_approved_call_runs_once_on_resume_and_the_model_is_not_asked_before() 
 #[test]
 fn s21_the_log_says_what_waits_and_what_to_type_next_at_every_level() {
     for flags in [&[][..], &["--quiet"], &["--json"]] {
-        let lab = lab().unprivileged();
+        let lab = with_two_files().unprivileged();
         let server = Server::start(&script(&[vec![write("new.txt")]]));
         let done = lab.run(&server, &[&PAUSE[..], flags].concat()).exits(2);
         let id = listed(&lab)[0]["id"].as_str().unwrap().to_owned();
@@ -154,7 +146,7 @@ fn s21_the_log_says_what_waits_and_what_to_type_next_at_every_level() {
 
 #[test]
 fn s21_the_list_shows_what_a_call_would_do_and_nothing_that_a_terminal_obeys() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let hostile = edit("a.txt", "alpha", "beta\u{1b}[2J\u{202e}gamma");
     paused(&lab, vec![hostile], &[]);
     paused(&lab, vec![command("touch made\nrm -r x\u{1b}[1A")], &[]);
@@ -183,7 +175,7 @@ fn s21_the_list_shows_what_a_call_would_do_and_nothing_that_a_terminal_obeys() {
 // Fault E2: the middle of a long command was in neither list, and `agent approve` ran it.
 #[test]
 fn s21_a_long_call_is_listed_whole_also_in_json() {
-    let lab = lab().config("memory: {enabled: true}\n").unprivileged();
+    let lab = with_two_files().config("memory: {enabled: true}\n").unprivileged();
     let content = format!("{}in the middle\n{}", "a line\n".repeat(20_000), "a line\n".repeat(20_000));
     paused(&lab, vec![call("write_file", &json!({"path": "new.txt", "content": content}))], &[]);
     let line = format!("true {}; touch hidden\u{202e}; true {}", "x".repeat(2_000), "x".repeat(2_000));
@@ -202,7 +194,7 @@ fn s21_a_long_call_is_listed_whole_also_in_json() {
 
 #[test]
 fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let said = lab.agent(&["deny", id(&waiting[0]), "--reason", "use the old file"]).exits(0);
     assert!(said.stdout.starts_with("denied: write_file new.txt"), "{}", said.stdout);
@@ -218,7 +210,7 @@ fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
 
 #[test]
 fn s21_without_an_answer_a_resume_says_what_waits_and_asks_no_model() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let done = still_waits(&lab, &[]);
     assert!(done.stderr.contains(&format!("agent approve {}", id(&waiting[0]))), "{}", done.stderr);
@@ -238,7 +230,7 @@ fn s21_calls_before_the_one_that_waits_have_run_and_those_after_it_wait() {
 
 fn calls_keep_their_order(parallel: &str) {
     let config = format!("commands: {{trust_sandbox: false}}\ntools: {{parallel: {parallel}}}\n");
-    let lab = lab().config(&config).unprivileged();
+    let lab = with_two_files().config(&config).unprivileged();
     let read = call("read_file", &json!({"path": "a.txt"}));
     let calls = vec![read.clone(), write("one.txt"), read, write("two.txt"), command("echo ran >> log")];
     let (done, waiting) = paused(&lab, calls, &[]);
@@ -262,7 +254,7 @@ fn calls_keep_their_order(parallel: &str) {
 
 #[test]
 fn s21_a_second_change_of_a_file_is_asked_about_in_its_turn() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, first) = paused(&lab, vec![edit("a.txt", "alpha", "beta"), edit("a.txt", "beta", "gamma")], &[]);
     assert_eq!(first.len(), 1);
     approve(&lab, &first[..1]);
@@ -278,7 +270,7 @@ fn s21_a_second_change_of_a_file_is_asked_about_in_its_turn() {
 
 #[test]
 fn s21_the_last_answer_counts_until_the_call_runs() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     assert_eq!(listed(&lab)[0]["answer"]["decision"], "approve");
@@ -293,7 +285,7 @@ fn s21_the_last_answer_counts_until_the_call_runs() {
 
 #[test]
 fn s21_a_session_at_work_takes_no_answer() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     let server = Server::start("turns: [{fault: hang}]");
@@ -309,14 +301,14 @@ fn s21_a_session_at_work_takes_no_answer() {
 
 #[test]
 fn s21_what_is_said_while_calls_wait_follows_their_results() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     still_waits(&lab, &["and then the tests"]);
     approve(&lab, &waiting[..1]);
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     lab.resume(&server, &["quickly"]).exits(0);
     let requests = server.requests();
-    let messages = requests[0].body["messages"].as_array().unwrap();
+    let messages = requests[0].messages();
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user", "user"]);
     assert_eq!(
@@ -327,7 +319,7 @@ fn s21_what_is_said_while_calls_wait_follows_their_results() {
 
 #[test]
 fn s21_a_session_that_has_waited_waits_again_and_the_configuration_can_say_it_too() {
-    let lab = lab().config("policy: {approvals: pause}\n").unprivileged();
+    let lab = with_two_files().config("policy: {approvals: pause}\n").unprivileged();
     let server = Server::start(&script(&[vec![write("one.txt")]]));
     lab.run(&server, &[]).exits(2);
     let lab = lab.config("");
@@ -344,7 +336,7 @@ fn s21_a_session_that_has_waited_waits_again_and_the_configuration_can_say_it_to
 
 #[test]
 fn s21_a_person_at_the_terminal_is_asked_at_once() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let server = Server::start(&script(&[vec![write("no.txt")], vec![write("yes.txt")]]));
     let mut run = AtTerminal::start(&lab, &server, &PAUSE);
     run.answer("n\r");
@@ -356,7 +348,7 @@ fn s21_a_person_at_the_terminal_is_asked_at_once() {
 
 #[test]
 fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let calls = vec![edit("a.txt", "alpha", "beta"), edit("a.txt", "beta", "gamma"), write("new.txt")];
     let (_, waiting) = paused(&lab, calls, &[]);
     approve(&lab, &waiting);
@@ -371,7 +363,7 @@ fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
 
 #[test]
 fn s21_a_call_without_a_session_cannot_wait() {
-    let lab = lab().config("policy: {approvals: pause}\n").unprivileged();
+    let lab = with_two_files().config("policy: {approvals: pause}\n").unprivileged();
     let arguments = json!({"path": "new.txt", "content": "x"}).to_string();
     let done = lab.agent(&["tools", "call", "write_file", &arguments]).exits(1);
     assert!(done.stderr.contains("this run has no prompts"), "{}", done.stderr);
@@ -379,7 +371,7 @@ fn s21_a_call_without_a_session_cannot_wait() {
 
 #[test]
 fn s21_sessions_show_tells_of_questions_and_answers() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (done, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     lab.agent(&["deny", id(&waiting[0]), "--reason", "not now"]).exits(0);
     let json = done.json();
@@ -396,12 +388,12 @@ fn s21_sessions_show_tells_of_questions_and_answers() {
 
 #[test]
 fn s21_kill_9_loses_no_question_and_runs_no_approved_call_twice() {
-    let lab = lab().config("commands: {trust_sandbox: false}\n").unprivileged();
+    let lab = with_two_files().config("commands: {trust_sandbox: false}\n").unprivileged();
     let (_, waiting) =
         paused(&lab, vec![command("echo ran >> log; touch began; sleep 60"), write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     lab.agent(&["approve", id(&waiting[1])]).exits(0);
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let url = server.url();
     let key = crate::support::run::KEY;
     let run =
@@ -417,7 +409,7 @@ fn s21_kill_9_loses_no_question_and_runs_no_approved_call_twice() {
 
 #[test]
 fn s21_a_run_that_died_after_its_question_can_still_be_answered() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let journal = fs::read_to_string(lab.journal()).unwrap();
     let (kept, _) = journal.split_at(journal.rfind("{\"crc\"").unwrap());
@@ -431,7 +423,7 @@ fn s21_a_run_that_died_after_its_question_can_still_be_answered() {
 
 #[test]
 fn s21_what_holds_a_secret_does_not_wait_but_is_refused() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let secret = call("write_file", &json!({"path": "new.txt", "content": crate::support::run::KEY}));
     let server = Server::start(&script(&[vec![secret]]));
     lab.run(&server, &PAUSE).exits(0);
@@ -442,7 +434,7 @@ fn s21_what_holds_a_secret_does_not_wait_but_is_refused() {
 
 #[test]
 fn s22_an_answer_is_for_the_arguments_that_were_shown() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
@@ -459,7 +451,7 @@ fn s22_an_answer_is_for_the_arguments_that_were_shown() {
 
 #[test]
 fn s22_an_answer_is_for_the_tool_that_was_shown() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let find = call("find_files", &json!({"pattern": "alpha"}));
     let (_, waiting) = paused(&lab, vec![find], &["--mode", "confirm-all"]);
     approve(&lab, &waiting[..1]);
@@ -475,7 +467,7 @@ fn s22_an_answer_is_for_the_tool_that_was_shown() {
 
 #[test]
 fn s22_an_answer_is_for_the_question_that_was_shown_and_no_mode_frees_another() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
@@ -491,7 +483,7 @@ fn s22_an_answer_is_for_the_question_that_was_shown_and_no_mode_frees_another() 
 #[test]
 fn s22_an_answer_that_was_not_given_here_is_none_in_any_mode() {
     let denied = || {
-        let lab = lab().unprivileged();
+        let lab = with_two_files().unprivileged();
         let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
         (lab, waiting)
     };
@@ -519,7 +511,7 @@ fn s22_an_answer_that_was_not_given_here_is_none_in_any_mode() {
 
 #[test]
 fn s22_an_answer_is_for_the_files_as_they_were_and_for_where_paths_led() {
-    let lab = lab().file("real/x", "x\n").file("other/x", "x\n");
+    let lab = with_two_files().file("real/x", "x\n").file("other/x", "x\n");
     std::os::unix::fs::symlink("real", lab.ws().join("link")).unwrap();
     let lab = lab.unprivileged();
     let (_, waiting) = paused(&lab, vec![edit("a.txt", "alpha", "beta"), edit("link/x", "x", "y")], &[]);
@@ -535,7 +527,7 @@ fn s22_an_answer_is_for_the_files_as_they_were_and_for_where_paths_led() {
 
 #[test]
 fn s22_a_file_that_changed_since_it_was_read_is_refused_as_usual() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let read = call("read_file", &json!({"path": "a.txt"}));
     let server = Server::start(&script(&[vec![read], vec![edit("a.txt", "alpha", "beta")]]));
     lab.run(&server, &PAUSE).exits(2);
@@ -548,7 +540,7 @@ fn s22_a_file_that_changed_since_it_was_read_is_refused_as_usual() {
 
 #[test]
 fn s22_the_policy_is_asked_again_when_an_approved_call_runs() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("a.lock"), write("new.txt"), command("touch made")], &[]);
     approve(&lab, &waiting);
     let rules = json!({
@@ -569,7 +561,7 @@ fn s22_what_a_hook_made_of_the_arguments_is_shown_approved_and_run() {
         json!({"hooks": {"pre_tool_use": [{"command": format!("echo '{answer}'")}]}}).to_string()
     };
     for (path, runs) in [("hooked.txt", true), ("third.txt", false)] {
-        let lab = lab().config(&hook("hooked.txt")).unprivileged();
+        let lab = with_two_files().config(&hook("hooked.txt")).unprivileged();
         let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
         assert_eq!(waiting[0]["summary"], "hooked.txt (1 line)");
         approve(&lab, &waiting[..1]);
@@ -585,7 +577,7 @@ fn s22_what_a_hook_made_of_the_arguments_is_shown_approved_and_run() {
 fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() {
     let answer = json!({"updatedInput": {"command": "cat new.txt"}});
     let hook = json!({"matcher": "run_command", "command": format!("echo '{answer}'")});
-    let lab = lab().config(&json!({"hooks": {"pre_tool_use": [hook]}}).to_string()).unprivileged();
+    let lab = with_two_files().config(&json!({"hooks": {"pre_tool_use": [hook]}}).to_string()).unprivileged();
     let (done, waiting) =
         paused(&lab, vec![write("new.txt"), command("touch made")], &["--log-level", "human"]);
     assert_eq!(waiting.len(), 1);
@@ -598,13 +590,13 @@ fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() 
 
 #[test]
 fn s22_a_confined_command_cannot_answer_for_the_person() {
-    let lab = lab().unprivileged();
+    let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let (home, agent) = (lab.home(), program());
     let answer = format!("AGENT_HOME={} '{agent}' approve {}; echo code $?", home.display(), id(&waiting[0]));
     let tried = |sandbox: &str| {
         let server = Server::start(&script(&[vec![command(&answer)]]));
-        let done = lab.run(&server, &["--mode", "yolo", "--json", "--sandbox", sandbox]).exits(0);
+        let done = lab.run_yolo(&server, &["--json", "--sandbox", sandbox]).exits(0);
         (results(&server).remove(0), done.json()["sandbox"] != "none")
     };
     let (told, is_confined) = tried("auto");

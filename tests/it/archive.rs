@@ -14,10 +14,6 @@ const TWO_STEPS: &str = "turns:
     usage: {input: 100, output: 10}
 ";
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 fn sessions(lab: &Lab, args: &[&str]) -> Finished {
     lab.agent(&[&["sessions"], args].concat())
 }
@@ -29,9 +25,7 @@ fn ran(lab: &Lab) -> String {
 
 /// Goes on with session `id` to a good end.
 fn resumed(lab: &Lab, id: &str, server: &Server, more: &[&str]) -> Finished {
-    let url = server.url();
-    let args = ["resume", id, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&args[..2], more, &args[2..]].concat()).exits(0)
+    lab.agent_on(server, &[&["resume", id], more].concat()).exits(0)
 }
 
 fn listed(lab: &Lab) -> Vec<Value> {
@@ -44,7 +38,7 @@ fn ids(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn o14_sessions_are_listed_newest_first_with_status_steps_and_cost() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let first = ran(&lab);
     lab.run(&Server::start("turns: [{error: {status: 400, message: no}}]"), &[]).exits(1);
     let entries = listed(&lab);
@@ -68,7 +62,7 @@ fn o14_sessions_are_listed_newest_first_with_status_steps_and_cost() {
 
 #[test]
 fn k17_a_search_finds_what_was_said_and_what_tools_said() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let found = |text: &str| sessions(&lab, &["search", text]).exits(0).stdout;
     for (text, who) in [("TASK", "you"), ("it says alpha", "model"), ("a.txt (lines", "read_file")] {
@@ -85,7 +79,7 @@ fn k17_a_search_finds_what_was_said_and_what_tools_said() {
 
 #[test]
 fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let original = fs::read(lab.session_dir(&id).join("journal.jsonl")).unwrap();
     let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
@@ -93,38 +87,38 @@ fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
     let server = Server::start("turns: [{text: other}]");
     let done = resumed(&lab, &fork, &server, &["and now?", "--json"]).json();
     assert_eq!((&done["session_id"], &done["steps"]), (&json!(fork), &json!(3)));
-    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    let sent = server.requests()[0].messages().to_vec();
     assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
     assert_eq!(fs::read(lab.session_dir(&id).join("journal.jsonl")).unwrap(), original);
 }
 
 #[test]
 fn o16_a_fork_of_the_first_step_does_not_know_the_second() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let fork = sessions(&lab, &["fork", &id, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
     let server = Server::start("turns: [{text: other}]");
     resumed(&lab, &fork, &server, &[]);
-    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    let sent = server.requests()[0].messages().to_vec();
     assert_eq!(sent.last().unwrap()["role"], "tool");
 }
 
 #[test]
 fn an_exported_session_goes_on_elsewhere() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let file = lab.outside().join("session.jsonl");
     let path = file.to_str().unwrap();
     sessions(&lab, &["export", &id, "-o", path]).exits(0);
     assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("is not overwritten"));
 
-    let other = self::lab();
+    let other = Lab::with_a_txt();
     let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
     let again = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
     assert!(brought != id && again != id && again != brought, "each import has an id of its own");
     let server = Server::start("turns: [{text: gone on}]");
     assert_eq!(resumed(&other, &brought, &server, &["more"]).stdout, "gone on\n");
-    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    let sent = server.requests()[0].messages().to_vec();
     assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
 }
 
@@ -134,8 +128,8 @@ fn a_session_comes_through_a_pipe_with_its_kept_outputs_and_without_paths_that_n
   - calls: [{name: run_command, arguments: {command: 'pwd; seq 20000'}}]
   - text: done
 ";
-    let lab = lab();
-    let done = lab.run(&Server::start(script), &["--mode", "yolo", "--json"]).exits(0).json();
+    let lab = Lab::with_a_txt();
+    let done = lab.run_yolo(&Server::start(script), &["--json"]).exits(0).json();
     let id = done["session_id"].as_str().unwrap();
     let kept = |lab: &Lab, id: &str| {
         let entries = fs::read_dir(lab.session_dir(id).join("outputs")).unwrap();
@@ -146,7 +140,7 @@ fn a_session_comes_through_a_pipe_with_its_kept_outputs_and_without_paths_that_n
     let exported = sessions(&lab, &["export", id, "--redact"]).exits(0).stdout;
     assert!(!exported.contains(&workspace) && exported.contains("/workspace"));
 
-    let other = self::lab().stdin(exported);
+    let other = Lab::with_a_txt().stdin(exported);
     let brought = sessions(&other, &["import", "-"]).exits(0).stdout.trim().to_owned();
     let output = kept(&other, &brought);
     assert!(output.contains("/workspace\n") && output.contains("\n20000\n"));
@@ -162,12 +156,12 @@ fn imported(lab: &Lab, text: &str) -> String {
 
 /// Exports a session that changed `a.txt` from `alpha` to `beta`, as `agent sessions export` does, with this id in the header.
 fn archive(id: &str) -> String {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let edit =
         json!({"name": "edit_file", "arguments": {"path": "a.txt", "old_str": "alpha", "new_str": "beta"}});
     let read = json!({"name": "read_file", "arguments": {"path": "a.txt"}});
     let turns = json!({"turns": [{"calls": [read, edit]}, {"text": "done"}]});
-    let done = lab.run(&Server::start(&turns.to_string()), &["--mode", "yolo", "--json"]).exits(0).json();
+    let done = lab.run_yolo(&Server::start(&turns.to_string()), &["--json"]).exits(0).json();
     assert_eq!(lab.read("a.txt"), "beta\n");
     let own = done["session_id"].as_str().unwrap();
     let exported = sessions(&lab, &["export", own]).exits(0).stdout;
@@ -177,11 +171,11 @@ fn archive(id: &str) -> String {
 // Fault E3: an imported session was the newest one, and what its file claimed to have changed was undone.
 #[test]
 fn an_imported_session_is_never_the_newest_and_its_changes_are_not_undone() {
-    let lab = Lab::new().file("a.txt", "alpha\n").file("c.txt", "c\n");
+    let lab = Lab::with_a_txt().file("c.txt", "c\n");
     let change =
         json!({"name": "run_command", "arguments": {"command": "echo own >> c.txt; echo beta > a.txt"}});
-    let server = Server::start(&json!({"turns": [{"calls": [change]}, {"text": "done"}]}).to_string());
-    let done = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let server = Server::batch([change]);
+    let done = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let own = done["session_id"].as_str().unwrap();
     let imported = imported(&lab, &archive("20991231-235959-ffffff"));
     assert!(!imported.starts_with("2099"), "{imported}");
@@ -201,18 +195,7 @@ fn an_imported_session_is_never_the_newest_and_its_changes_are_not_undone() {
 
     assert!(lab.agent(&["diff"]).exits(0).stdout.contains("+own"));
     let server = Server::start("turns: [{text: more}]");
-    let url = server.url();
-    let resumed = lab.agent(&[
-        "resume",
-        "--last",
-        "--json",
-        "--model",
-        "openai/mock",
-        "--api-base",
-        &url,
-        "--api-key",
-        KEY,
-    ]);
+    let resumed = lab.agent_on(&server, &["resume", "--last", "--json"]);
     assert_eq!(resumed.exits(0).json()["session_id"], own);
     lab.agent(&["undo"]).exits(0);
     assert_eq!((lab.read("a.txt"), lab.read("c.txt")), ("alpha\n".into(), "c\n".into()));
@@ -226,7 +209,7 @@ fn changes_of_runs_that_continue_an_imported_session_are_undone() {
     let newest = lab.agent(&["undo"]).exits(3);
     assert!(newest.stderr.contains(&imported), "{}", newest.stderr);
     let change = json!({"name": "run_command", "arguments": {"command": "echo own >> c.txt"}});
-    let server = Server::start(&json!({"turns": [{"calls": [change]}, {"text": "done"}]}).to_string());
+    let server = Server::batch([change]);
     resumed(&lab, &imported, &server, &["go on", "--mode", "yolo"]);
     lab.agent(&["undo", &imported]).exits(0);
     assert_eq!((lab.read("a.txt"), lab.read("c.txt")), ("beta\n".into(), "c\n".into()));
@@ -235,11 +218,11 @@ fn changes_of_runs_that_continue_an_imported_session_are_undone() {
 // Fault E3: a resumed session took its model and agent from the file.
 #[test]
 fn no_model_and_no_agent_come_from_an_imported_session() {
-    let source = lab();
+    let source = Lab::with_a_txt();
     let server = Server::start(TWO_STEPS);
     let done = source.run(&server, &["--agent", "plan", "--json"]).exits(0).json();
     let exported = sessions(&source, &["export", done["session_id"].as_str().unwrap()]).exits(0).stdout;
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let imported = imported(&lab, &exported);
     let refused = lab.agent(&["resume", &imported, "go on"]).exits(4);
     assert!(refused.stderr.contains("model"), "{}", refused.stderr);
@@ -250,7 +233,7 @@ fn no_model_and_no_agent_come_from_an_imported_session() {
 
 #[test]
 fn what_is_no_session_is_not_taken_over() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let whole = sessions(&lab, &["export", &id]).exits(0).stdout;
     let damaged = whole.replacen("task", "tusk", 1);
@@ -277,12 +260,12 @@ fn what_is_no_session_is_not_taken_over() {
 
 #[test]
 fn an_id_with_path_parts_in_an_exported_session_becomes_another() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let whole = sessions(&lab, &["export", &id]).exits(0).stdout;
     let header = json!({"agent_session": 1, "session_id": "../../evil"});
     let text = format!("{header}\n{}", whole.split_once('\n').unwrap().1);
-    let other = self::lab().stdin(text);
+    let other = Lab::with_a_txt().stdin(text);
     let brought = sessions(&other, &["import", "-"]).exits(0).stdout.trim().to_owned();
     assert_eq!(ids(&other), [brought]);
     assert_eq!(holding(&other.outside(), "evil"), Vec::<String>::new());
@@ -290,7 +273,7 @@ fn an_id_with_path_parts_in_an_exported_session_becomes_another() {
 
 #[test]
 fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_them() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let all: Vec<String> = (0..3).map(|_| ran(&lab)).collect();
     sessions(&lab, &["rm", &all[0]]).exits(0);
     assert!(sessions(&lab, &["rm", &all[0], "../x"]).exits(3).stderr.contains("no session"));
@@ -314,7 +297,7 @@ fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_t
 
 #[test]
 fn o14_the_configuration_removes_what_is_old_at_the_end_of_a_run() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let (old, newer) = (ran(&lab), ran(&lab));
     lab.age(&old, 8);
     lab.age(&newer, 6);
@@ -325,7 +308,7 @@ fn o14_the_configuration_removes_what_is_old_at_the_end_of_a_run() {
 
 #[test]
 fn figures_are_told_by_session_model_and_day() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let script = "turns:
   - calls: [{name: read_file, arguments: {path: a.txt}}, {name: read_file, arguments: {path: none}}]
     usage: {input: 100, cached_read: 900, output: 10}
@@ -333,9 +316,7 @@ fn figures_are_told_by_session_model_and_day() {
 ";
     let ran = |script: &str, model: &str| {
         let server = Server::start(script);
-        let url = server.url();
-        let args = ["run", "task", "--json", "--model", model, "--api-base", &url, "--api-key", KEY];
-        lab.agent(&args).exits(0).json()
+        lab.run_model(model, &server.url(), &["--json"]).exits(0).json()
     };
     let (done, other) = (ran(script, "openai/gpt-5-mini"), ran("turns: [{text: hi}]", "openai/unheard-of"));
     let told = |by: &str| {
@@ -368,7 +349,7 @@ fn figures_are_told_by_session_model_and_day() {
 
 #[test]
 fn steps_are_counted_over_all_runs_where_they_are_shown_and_found() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     resumed(&lab, &id, &Server::start(TWO_STEPS), &["and again"]);
     let shown = sessions(&lab, &["show", &id]).exits(0).stdout;
@@ -384,7 +365,7 @@ fn steps_are_counted_over_all_runs_where_they_are_shown_and_found() {
 
 #[test]
 fn stats_html_is_one_page_without_scripts_that_takes_the_place_of_the_file() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let write = || lab.agent(&["stats", "--html", "out/stats.html"]).exits(0);
     assert_eq!(write().stdout, "");
     assert!(lab.read("out/stats.html").contains("No session of this workspace"));
@@ -394,8 +375,7 @@ fn stats_html_is_one_page_without_scripts_that_takes_the_place_of_the_file() {
 ";
     let server = Server::start(script);
     let url = server.url();
-    lab.agent(&["run", "task", "--model", "openai/gpt-5-mini", "--api-base", &url, "--api-key", KEY])
-        .exits(0);
+    lab.run_model("openai/gpt-5-mini", &url, &[]).exits(0);
     write();
     let page = lab.read("out/stats.html");
     for text in
@@ -417,7 +397,7 @@ fn total(lab: &Lab) -> Value {
 
 #[test]
 fn what_a_fork_or_an_import_took_over_was_spent_once() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let id = ran(&lab);
     let before = total(&lab);
     let fork = sessions(&lab, &["fork", &id, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
@@ -436,14 +416,11 @@ fn what_a_fork_or_an_import_took_over_was_spent_once() {
 
 #[test]
 fn figures_say_what_they_do_not_know() {
-    let lab = lab().config("llm: {retries: 1}\n");
+    let lab = Lab::with_a_txt().config("llm: {retries: 1}\n");
     assert!(lab.agent(&["stats"]).exits(0).stdout.starts_with("no session in this workspace yet"));
     let script = "turns: [{text: a long answer, chunk: 4, fault: {cut: 2}}, {text: done, usage: {input: 10, output: 5}}]";
     let server = Server::start(script);
-    let url = server.url();
-    let args =
-        ["run", "task", "--json", "--model", "openai/gpt-5-mini", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&args).exits(0);
+    lab.run_model("openai/gpt-5-mini", &server.url(), &["--json"]).exits(0);
     assert_eq!(server.requests().len(), 2);
     assert_eq!((&total(&lab)["answers"], &total(&lab)["unknown_costs"]), (&json!(1), &json!(1)));
     let mut journal = fs::read(lab.journal()).unwrap();
@@ -458,7 +435,7 @@ fn a_fork_takes_no_question_along_and_no_answer() {
     let script = "turns:
   - calls: [{name: write_file, arguments: {path: b.txt, content: x}}]
 ";
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let done = lab.run(&Server::start(script), &["--approvals", "pause", "--json"]).exits(2).json();
     let asked = done["awaiting_approval"][0]["id"].as_str().unwrap().to_owned();
     lab.agent(&["approve", &asked]).exits(0);
@@ -467,18 +444,18 @@ fn a_fork_takes_no_question_along_and_no_answer() {
     let server = Server::start("turns: [{text: gone on}]");
     resumed(&lab, &fork, &server, &[]);
     assert!(!lab.exists("b.txt"));
-    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    let sent = server.requests()[0].messages().to_vec();
     assert!(sent.last().unwrap()["content"].as_str().unwrap().contains("outcome unknown"), "{sent:?}");
 }
 
 #[test]
 fn o16_what_lies_beside_a_journal_goes_with_the_session_wherever_it_goes() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let content = "0123456789".repeat(10_000);
     let script = format!(
         "turns:\n  - calls: [{{name: write_file, arguments: {{path: b.txt, content: '{content}'}}}}]\n  - text: one\n"
     );
-    let done = lab.run(&Server::start(&script), &["--mode", "yolo", "--json"]).exits(0);
+    let done = lab.run_yolo(&Server::start(&script), &["--json"]).exits(0);
     let id = done.json()["session_id"].as_str().unwrap().to_owned();
     let elsewhere = Lab::new();
     sessions(&lab, &["export", &id, "--output", elsewhere.ws().join("it").to_str().unwrap()]).exits(0);

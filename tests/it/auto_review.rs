@@ -1,6 +1,6 @@
 //! `agent run --review`: an answer counts as done when another agent, which sees only task and changes, approves them.
 
-use crate::support::run::{Finished, KEY, Lab, Running};
+use crate::support::run::{Finished, Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
 use rustix::process::Signal;
@@ -12,21 +12,17 @@ const APPROVED: &str = "{text: '{\"approved\": true, \"findings\": []}'}";
 const FOUND: &str = "{text: '{\"approved\": false, \"findings\": [{\"file\": \"new.rs\", \"line\": 1, \
     \"problem\": \"it has a bug\", \"fix\": \"rename it\"}]}'}";
 
-fn server(turns: &[&str]) -> Server {
-    Server::start(&format!("turns: [{}]", turns.join(", ")))
+fn run_reviewed(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
+    start_reviewed(lab, server, more).finish()
 }
 
-fn run(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
-    start(lab, server, more).finish()
-}
-
-fn start(lab: &Lab, server: &Server, more: &[&str]) -> Running {
+fn start_reviewed(lab: &Lab, server: &Server, more: &[&str]) -> Running {
     lab.start_run(server, &[&["--review", "--mode", "yolo"], more].concat())
 }
 
 /// The messages of a request, system message first.
 fn messages(server: &Server, request: usize) -> Vec<Value> {
-    server.requests()[request].body["messages"].as_array().unwrap().clone()
+    server.requests()[request].messages().to_vec()
 }
 
 fn message(server: &Server, request: usize, message: usize) -> String {
@@ -39,17 +35,11 @@ fn verdict(json: &Value) -> (&str, &str, Option<bool>) {
     (json["status"].as_str().unwrap(), json["stop_reason"].as_str().unwrap(), approved)
 }
 
-#[track_caller]
-fn goes_the_same_way_again(lab: &Lab) {
-    let replayed = lab.agent(&["replay"]).exits(0);
-    assert!(replayed.stdout.contains("identical to its end"), "{}", replayed.stdout);
-}
-
 #[test]
 fn a15_approved_changes_are_a_success_and_the_reviewer_sees_only_task_and_diff() {
-    let server = server(&[WRITE, "{text: secret plan}", APPROVED]);
+    let server = Server::yaml(&[WRITE, "{text: secret plan}", APPROVED]);
     let lab = Lab::new().file("old.rs", "fn old() {}\n");
-    let done = run(&lab, &server, &[]).exits(0);
+    let done = run_reviewed(&lab, &server, &[]).exits(0);
     assert_eq!(done.stdout, "secret plan\n");
     assert!(done.stderr.contains("review: approved"), "{}", done.stderr);
     let shown = messages(&server, 2);
@@ -61,17 +51,18 @@ fn a15_approved_changes_are_a_success_and_the_reviewer_sees_only_task_and_diff()
         assert!(asked.contains(part), "{part}: {asked}");
     }
     assert!(!asked.contains("secret plan") && !asked.contains("old.rs"), "{asked}");
-    let tools = server.requests()[2].body["tools"].as_array().unwrap().clone();
-    let names: Vec<&str> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["find_files", "grep", "list_files", "read_file", "search_code"]);
-    goes_the_same_way_again(&lab);
+    assert_eq!(
+        server.requests()[2].tools(),
+        ["find_files", "grep", "list_files", "read_file", "search_code"]
+    );
+    lab.assert_replays();
 }
 
 #[test]
 fn a15_findings_go_to_the_working_agent_and_its_fix_is_reviewed_again() {
-    let server = server(&[WRITE, "{text: first}", FOUND, FIX, "{text: second}", APPROVED]);
+    let server = Server::yaml(&[WRITE, "{text: first}", FOUND, FIX, "{text: second}", APPROVED]);
     let lab = Lab::new();
-    let done = run(&lab, &server, &["--json"]).exits(0);
+    let done = run_reviewed(&lab, &server, &["--json"]).exits(0);
     let json = done.json();
     schema::is_result(&json);
     assert_eq!(verdict(&json), ("success", "llm_done", Some(true)));
@@ -85,16 +76,16 @@ fn a15_findings_go_to_the_working_agent_and_its_fix_is_reviewed_again() {
     let again = message(&server, 5, 1);
     assert_eq!(messages(&server, 5).len(), 2);
     assert!(again.contains("+fn fixed() {}") && !again.contains("it has a bug"), "{again}");
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
 fn a15_findings_that_remain_make_the_run_partial_and_are_said_everywhere() {
     for (passes, requests) in [(0, 3), (1, 5), (2, 7)] {
         let again = ["{text: still done}", FOUND];
-        let server = server(&[&[WRITE, "{text: done}", FOUND][..], &again, &again].concat());
+        let server = Server::yaml(&[&[WRITE, "{text: done}", FOUND][..], &again, &again].concat());
         let lab = Lab::new().config(&format!("auto_review: {{enabled: true, max_fix_passes: {passes}}}\n"));
-        let done = lab.run(&server, &["--mode", "yolo", "--json", "--report-file", "r.json"]).exits(2);
+        let done = lab.run_yolo(&server, &["--json", "--report-file", "r.json"]).exits(2);
         let json = done.json();
         assert_eq!(verdict(&json), ("partial", "llm_done", Some(false)));
         assert_eq!((&json["review"]["passes"], server.requests().len()), (&json!(passes), requests));
@@ -102,10 +93,12 @@ fn a15_findings_that_remain_make_the_run_partial_and_are_said_everywhere() {
         let report: Value = serde_json::from_str(&lab.read("r.json")).unwrap();
         schema::valid(&schema::of("report"), &report);
         assert_eq!(report["change_review"], json["review"]);
-        goes_the_same_way_again(&lab);
+        lab.assert_replays();
     }
     let lab = Lab::new().config("auto_review: {max_fix_passes: 0}\n");
-    let text = run(&lab, &server(&[WRITE, "{text: done}", FOUND]), &["--report-file", "r.xml"]).exits(2);
+    let text =
+        run_reviewed(&lab, &Server::yaml(&[WRITE, "{text: done}", FOUND]), &["--report-file", "r.xml"])
+            .exits(2);
     assert!(
         text.stderr.contains("review: not approved: 1 finding; new.rs:1: it has a bug"),
         "{}",
@@ -115,11 +108,15 @@ fn a15_findings_that_remain_make_the_run_partial_and_are_said_everywhere() {
     assert!(markdown.contains("Step 2: new.rs:1: it has a bug Fix: rename it"), "{markdown}");
     assert!(lab.read("r.xml").contains("classname=\"agent.review\""), "{}", lab.read("r.xml"));
     let stream =
-        run(&lab, &server(&[FIX, "{text: done}", FOUND]), &["--output-format", "stream-json"]).exits(2);
+        run_reviewed(&lab, &Server::yaml(&[FIX, "{text: done}", FOUND]), &["--output-format", "stream-json"])
+            .exits(2);
     let lines: Vec<Value> = stream.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let event = lines.iter().find(|line| line["type"] == "change_review").unwrap();
     assert_eq!((&event["approved"], &event["findings"][0]["line"]), (&json!(false), &json!(1)));
-    Lab::new().config("auto_review: {max_fix_passes: 4}\n").run(&server(&["{text: unused}"]), &[]).exits(3);
+    Lab::new()
+        .config("auto_review: {max_fix_passes: 4}\n")
+        .run(&Server::yaml(&["{text: unused}"]), &[])
+        .exits(3);
 }
 
 #[test]
@@ -130,14 +127,14 @@ fn a15_a_reviewer_that_gives_no_verdict_approves_nothing_and_starts_no_fix() {
         ("{error: {status: 400, message: not today}}", "not today"),
         ("{text: 'No issues found.', finish: length, repeat: 9}", "no verdict: truncated"),
     ] {
-        let server = server(&[WRITE, "{text: done}", reply]);
+        let server = Server::yaml(&[WRITE, "{text: done}", reply]);
         let lab = Lab::new();
-        let json = run(&lab, &server, &["--json"]).exits(2).json();
+        let json = run_reviewed(&lab, &server, &["--json"]).exits(2).json();
         assert_eq!(verdict(&json), ("partial", "llm_done", Some(false)), "{json}");
         assert_eq!(json["output"], "done");
         let problem = json["review"]["problem"].as_str().unwrap();
         assert!(problem.contains(why), "{problem}");
-        goes_the_same_way_again(&lab);
+        lab.assert_replays();
     }
 }
 
@@ -147,9 +144,9 @@ fn a15_the_sentence_that_nothing_was_found_approves_in_both_languages() {
         ("en", "No issues found.", "review: approved"),
         ("es", "No se encontraron problemas.", "revisión: aprobada"),
     ] {
-        let server = server(&[WRITE, "{text: done}", &format!("{{text: '{sentence}'}}")]);
+        let server = Server::yaml(&[WRITE, "{text: done}", &format!("{{text: '{sentence}'}}")]);
         let lab = Lab::new().config(&format!("language: {language}\n"));
-        let done = run(&lab, &server, &[]).exits(0);
+        let done = run_reviewed(&lab, &server, &[]).exits(0);
         assert!(done.stderr.contains(line), "{}", done.stderr);
         assert!(message(&server, 2, 1).contains(&format!("the sentence `{sentence}` alone")));
     }
@@ -159,19 +156,19 @@ fn a15_the_sentence_that_nothing_was_found_approves_in_both_languages() {
 fn a15_without_changes_the_review_is_skipped() {
     let undone = "{calls: [{name: run_command, arguments: {command: rm new.rs}}]}";
     for turns in [&["{text: done}"][..], &[WRITE, undone, "{text: done}"]] {
-        let (server, lab) = (server(turns), Lab::new());
-        let done = run(&lab, &server, &["--json"]).exits(0);
+        let (server, lab) = (Server::yaml(turns), Lab::new());
+        let done = run_reviewed(&lab, &server, &["--json"]).exits(0);
         assert_eq!(
             done.json()["review"],
             json!({"approved": false, "skipped": true, "findings": [], "passes": 0, "parts": 0})
         );
         assert_eq!(server.requests().len(), turns.len());
-        goes_the_same_way_again(&lab);
+        lab.assert_replays();
     }
-    let done = run(&Lab::new(), &server(&["{text: done}"]), &[]).exits(0);
+    let done = run_reviewed(&Lab::new(), &Server::yaml(&["{text: done}"]), &[]).exits(0);
     assert!(done.stderr.contains("review: skipped: the run changed no files"), "{}", done.stderr);
     for more in [&["--dry-run"][..], &[]] {
-        let server = server(&[WRITE, "{text: done}"]);
+        let server = Server::yaml(&[WRITE, "{text: done}"]);
         let flags = if more.is_empty() { &[][..] } else { &["--review"][..] };
         let json =
             Lab::new().run(&server, &[flags, more, &["--mode", "yolo", "--json"]].concat()).exits(0).json();
@@ -189,8 +186,8 @@ fn a15_the_diff_has_what_the_run_changed_by_any_way_and_nothing_that_was_changed
     let calls = "{calls: [
         {name: run_command, arguments: {command: 'echo by the run >> a.txt'}},
         {name: run_command, arguments: {command: 'echo untracked > c.txt; printf \"\\\\0\" > d.bin'}}]}";
-    let server = server(&[calls, "{text: done}", APPROVED]);
-    run(&lab, &server, &[]).exits(0);
+    let server = Server::yaml(&[calls, "{text: done}", APPROVED]);
+    run_reviewed(&lab, &server, &[]).exits(0);
     let asked = message(&server, 2, 1);
     for part in ["\n by the user\n+by the run\n", "+++ b/c.txt", "+untracked", "# d.bin changed; no diff"] {
         assert!(asked.contains(part), "{part}: {asked}");
@@ -208,17 +205,17 @@ fn a15_a_long_diff_is_reviewed_in_parts_and_one_refused_part_is_enough() {
     };
     let (a, b) = (write("a"), write("b"));
     for (replies, code) in [([APPROVED, APPROVED], 0), ([APPROVED, FOUND], 2), ([FOUND, APPROVED], 2)] {
-        let server = server(&[&a, &b, "{text: done}", replies[0], replies[1]]);
+        let server = Server::yaml(&[&a, &b, "{text: done}", replies[0], replies[1]]);
         let lab = Lab::new().config("auto_review: {max_fix_passes: 0}\n");
-        let json = run(&lab, &server, &["--json"]).exits(code).json();
+        let json = run_reviewed(&lab, &server, &["--json"]).exits(code).json();
         assert_eq!((&json["review"]["parts"], &json["review"]["approved"]), (&json!(2), &json!(code == 0)));
         let (first, second) = (message(&server, 3, 1), message(&server, 4, 1));
         assert!(first.contains("part 1 of 2") && first.contains("b/a.txt") && !first.contains("b/b.txt"));
         assert!(second.contains("part 2 of 2") && second.contains("b/b.txt") && !second.contains("b/a.txt"));
-        goes_the_same_way_again(&lab);
+        lab.assert_replays();
     }
-    let server = server(&[&a, &b, "{text: done}", APPROVED, "{error: {status: 400, message: no}}"]);
-    let json = run(&Lab::new(), &server, &["--json"]).exits(2).json();
+    let server = Server::yaml(&[&a, &b, "{text: done}", APPROVED, "{error: {status: 400, message: no}}"]);
+    let json = run_reviewed(&Lab::new(), &server, &["--json"]).exits(2).json();
     assert_eq!((verdict(&json), server.requests().len()), (("partial", "llm_done", Some(false)), 5));
 }
 
@@ -237,8 +234,8 @@ fn a15_one_budget_bounds_the_work_and_the_review() {
         let usage = format!("usage: {{input: {input}, output: 10}}}}");
         let turns = [WRITE, "{text: done}", APPROVED]
             .map(|turn| format!("{}, {usage}", turn.strip_suffix('}').unwrap()));
-        let server = server(&turns.each_ref().map(String::as_str));
-        let done = run(&paid(""), &server, &["--json", "--budget", budget]);
+        let server = Server::yaml(&turns.each_ref().map(String::as_str));
+        let done = run_reviewed(&paid(""), &server, &["--json", "--budget", budget]);
         (done, server.requests().len())
     };
     let (done, requests) = run_with("60", 1_000);
@@ -257,36 +254,36 @@ fn a15_one_budget_bounds_the_work_and_the_review() {
 
 #[test]
 fn a15_the_reviewer_has_its_own_model_when_it_is_set() {
-    let server = server(&[WRITE, "{text: done}", APPROVED]);
+    let server = Server::yaml(&[WRITE, "{text: done}", APPROVED]);
     let lab = paid("auto_review: {review_model: openai/other}\n");
-    let json = run(&lab, &server, &["--json", "--budget", "60"]).exits(0).json();
+    let json = run_reviewed(&lab, &server, &["--json", "--budget", "60"]).exits(0).json();
     let models: Vec<Value> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["mock", "mock", "other"]);
     assert_eq!(json["subagents"][0]["model"], "openai/other");
     let lab = Lab::new().config("auto_review: {review_model: nobody/none}\n");
     let server = Server::start("turns: [{text: unused}]");
-    let done = run(&lab, &server, &[]).exits(3);
+    let done = run_reviewed(&lab, &server, &[]).exits(3);
     assert!(done.stderr.contains("auto_review.review_model: nobody/none"), "{}", done.stderr);
     assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn a15_an_interrupt_in_the_review_ends_the_run() {
-    let server = server(&[WRITE, "{text: done}", "{fault: hang}"]);
+    let server = Server::yaml(&[WRITE, "{text: done}", "{fault: hang}"]);
     let lab = Lab::new();
-    let running = start(&lab, &server, &["--json"]);
+    let running = start_reviewed(&lab, &server, &["--json"]);
     server.wait_for_request(3);
     running.signal(Signal::INT);
     let json = running.finish().exits(130).json();
     assert_eq!(verdict(&json), ("partial", "user_interrupt", None));
     assert_eq!(json["output"], "done");
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
 fn a15_the_time_of_the_run_bounds_the_review() {
-    let server = server(&[WRITE, "{text: done}", "{fault: hang}"]);
-    let json = run(&Lab::new(), &server, &["--json", "--timeout", "2"]).exits(2).json();
+    let server = Server::yaml(&[WRITE, "{text: done}", "{fault: hang}"]);
+    let json = run_reviewed(&Lab::new(), &server, &["--json", "--timeout", "2"]).exits(2).json();
     assert_eq!(verdict(&json), ("partial", "llm_done", Some(false)), "{json}");
     assert!(json["review"]["problem"].as_str().unwrap().contains("timeout"), "{json}");
 }
@@ -294,18 +291,18 @@ fn a15_the_time_of_the_run_bounds_the_review() {
 #[test]
 fn a15_changes_whose_review_was_killed_are_reviewed_when_the_session_goes_on() {
     for prompt in [&[][..], &["go on"]] {
-        let first = server(&[WRITE, "{text: done}", "{fault: hang}"]);
+        let first = Server::yaml(&[WRITE, "{text: done}", "{fault: hang}"]);
         let lab = Lab::new();
-        let running = start(&lab, &first, &[]);
+        let running = start_reviewed(&lab, &first, &[]);
         first.wait_for_request(3);
         running.signal(Signal::KILL);
         running.finish();
-        let again = server(&["{text: nothing to do}", APPROVED, "{text: more}", "{text: unused}"]);
+        let again = Server::yaml(&["{text: nothing to do}", APPROVED, "{text: more}", "{text: unused}"]);
         let resume = |prompt: &[&str]| lab.resume(&again, &[prompt, &["--review", "--json"]].concat());
         let json = resume(prompt).exits(0).json();
         assert_eq!((verdict(&json).2, &json["review"]["parts"]), (Some(true), &json!(1)));
         assert!(message(&again, 1, 1).contains("+fn bug() {}"));
-        goes_the_same_way_again(&lab);
+        lab.assert_replays();
         // What was approved is not reviewed again.
         assert_eq!(resume(&["and now?"]).exits(0).json()["review"]["skipped"], true);
     }
@@ -314,39 +311,37 @@ fn a15_changes_whose_review_was_killed_are_reviewed_when_the_session_goes_on() {
 #[test]
 fn a15_an_agent_of_the_user_reviews_and_has_only_tools_that_read() {
     let agents = "agents: {review: {allowed_tools: [write_file, read_file, run_command]}}\n";
-    let server = server(&[WRITE, "{text: done}", WRITE, APPROVED]);
-    run(&Lab::new().config(agents), &server, &[]).exits(0);
+    let server = Server::yaml(&[WRITE, "{text: done}", WRITE, APPROVED]);
+    run_reviewed(&Lab::new().config(agents), &server, &[]).exits(0);
     let tools = server.requests()[2].body["tools"].as_array().unwrap().clone();
     assert_eq!((tools.len(), &tools[0]["function"]["name"]), (1, &json!("read_file")));
     let server = Server::start(&format!("turns: [{WRITE}, {{text: done}}]"));
     let lab = Lab::new().config("agents: {review: {allowed_tools: [write_file]}}\n");
-    let json = run(&lab, &server, &["--json"]).exits(2).json();
+    let json = run_reviewed(&lab, &server, &["--json"]).exits(2).json();
     assert!(json["review"]["problem"].as_str().unwrap().contains("has no tool"), "{json}");
 }
 
 #[test]
 fn a15_an_untrusted_project_may_ask_for_reviews_and_not_choose_their_model_or_forbid_them() {
     let on = "auto_review: {enabled: true, review_model: openai/other}\n";
-    let server_of = || server(&[WRITE, "{text: done}", APPROVED]);
+    let server_of = || Server::yaml(&[WRITE, "{text: done}", APPROVED]);
     let (asked, lab) = (server_of(), Lab::new().file(".agent/config.yaml", on));
-    lab.run(&asked, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&asked, &[]).exits(0);
     let models: Vec<Value> = asked.requests().iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["mock", "mock", "mock"]);
     let lab = Lab::new().config("auto_review: {enabled: true}\n");
     let (asked, lab) = (server_of(), lab.file(".agent/config.yaml", "auto_review: {enabled: false}\n"));
-    lab.run(&asked, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&asked, &[]).exits(0);
     assert_eq!(asked.requests().len(), 3);
 }
 
 #[test]
 fn a15_a_loop_is_done_when_its_checks_pass_and_the_review_approves_all_it_changed() {
     let more = "{calls: [{name: write_file, arguments: {path: more.rs, content: \"fn more() {}\\n\"}}]}";
-    let server = server(&[WRITE, "{text: COMPLETE}", FOUND, more, "{text: COMPLETE}", APPROVED]);
+    let server = Server::yaml(&[WRITE, "{text: COMPLETE}", FOUND, more, "{text: COMPLETE}", APPROVED]);
     let lab = Lab::new().config("auto_review: {max_fix_passes: 0}\n");
-    let url = server.url();
-    let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
     let args = ["loop", "task", "--check", "true", "--review", "--json"];
-    let json = lab.agent(&[&args[..], &model].concat()).exits(0).json();
+    let json = lab.agent_on(&server, &[&args[..], &["--mode", "yolo"]].concat()).exits(0).json();
     assert_eq!((&json["stop_reason"], server.requests().len()), (&json!("done"), 6));
     assert_eq!(json["runs"][0]["review"]["approved"], false);
     assert_eq!(json["runs"][1]["review"]["approved"], true);
@@ -364,9 +359,9 @@ fn a15_the_findings_of_a_review_are_results_of_sarif_and_cases_of_junit() {
     let report = |answer: &str, format: &str, code: i32| {
         let (lab, server) = (
             Lab::new().config("auto_review: {max_fix_passes: 0}\n"),
-            server(&[WRITE, "{text: done}", answer]),
+            Server::yaml(&[WRITE, "{text: done}", answer]),
         );
-        run(&lab, &server, &["--report", format]).exits(code);
+        run_reviewed(&lab, &server, &["--report", format]).exits(code);
         lab.agent(&["report", "--format", format]).exits(0).stdout
     };
     let sarif = |answer: &str, code| -> Value {

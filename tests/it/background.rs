@@ -1,47 +1,31 @@
 //! Commands in the background: started, read, stopped, told, and gone with the run.
 
+use crate::support::calls::{call, command};
 use crate::support::kernel::{confines, has_own_network};
-use crate::support::run::Lab;
+use crate::support::run::{Lab, YOLO};
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use serde_json::{Value, json};
 use std::fs;
 
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-
-/// A script with one turn of calls each, and the words `done` at the end.
-fn script(turns: &[(&str, Value)]) -> String {
-    let calls =
-        turns.iter().map(|(name, arguments)| json!({"calls": [{"name": name, "arguments": arguments}]}));
-    json!({"turns": calls.chain([json!({"text": "done"})]).collect::<Vec<_>>()}).to_string()
+fn foreground(text: &str) -> Value {
+    command(text)
 }
 
-fn foreground(text: &str) -> (&'static str, Value) {
-    ("run_command", json!({"command": text}))
-}
-
-fn background(text: &str) -> (&'static str, Value) {
-    ("run_command", json!({"command": text, "background": true}))
+fn background(text: &str) -> Value {
+    call("run_command", &json!({"command": text, "background": true}))
 }
 
 /// Waits for output that has not been read, or for the end.
-fn output(id: &str) -> (&'static str, Value) {
-    ("command_output", json!({"id": id, "wait": 60}))
-}
-
-/// The texts of `role` in the last request.
-fn texts(server: &Server, role: &str) -> Vec<String> {
-    let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
-    let of_role = messages.iter().filter(|message| message["role"] == role);
-    of_role.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+fn output(id: &str) -> Value {
+    call("command_output", &json!({"id": id, "wait": 60}))
 }
 
 /// What the tools answer to these calls, one a step.
-fn run(lab: &Lab, turns: &[(&str, Value)]) -> Vec<String> {
-    let server = Server::start(&script(turns));
-    lab.run(&server, &YOLO).exits(0);
-    texts(&server, "tool")
+fn results_of(lab: &Lab, turns: &[Value]) -> Vec<String> {
+    let server = Server::calls(turns.iter().cloned());
+    lab.run_yolo(&server, &[]).exits(0);
+    server.requests().last().unwrap().texts("tool")
 }
 
 /// As whoever runs the tests, and as nobody.
@@ -76,7 +60,8 @@ fn a_server_in_the_background_answers_the_next_command() {
         return;
     }
     both(|lab| {
-        let all = run(&lab, &[background(SERVER), output("bg1"), foreground(CLIENT), foreground(CLIENT)]);
+        let all =
+            results_of(&lab, &[background(SERVER), output("bg1"), foreground(CLIENT), foreground(CLIENT)]);
         assert!(all[0].starts_with("Started in the background: bg1\n"), "{}", all[0]);
         assert!(
             all[1].starts_with("bg1 has been running for ") && all[1].ends_with("output:\nlistening\n"),
@@ -95,14 +80,14 @@ fn runs_do_not_reach_each_others_servers() {
         return;
     }
     let (here, there) = (Lab::new(), Lab::new());
-    let server = Server::start(&script(&[
+    let server = Server::calls([
         background(SERVER),
         output("bg1"),
         foreground("mkfifo gate; touch ready; read -r line < gate"),
-    ]));
+    ]);
     let serving = here.start_run(&server, &YOLO);
     here.wait_for_file("ready");
-    let all = run(&there, &[foreground(CLIENT)]);
+    let all = results_of(&there, &[foreground(CLIENT)]);
     assert!(all[0].contains("no connection: "), "{}", all[0]);
     fs::write(here.ws().join("gate"), "go\n").unwrap();
     serving.finish().exits(0);
@@ -110,19 +95,19 @@ fn runs_do_not_reach_each_others_servers() {
 
 #[test]
 fn the_output_is_read_piece_by_piece_and_again_from_any_byte() {
-    let all = run(
+    let all = results_of(
         &Lab::new(),
         &[
             foreground("mkfifo gate last"),
             background("echo one; read -r line < gate; echo two >&2; read -r line < last; exit 3"),
             output("bg1"),
-            ("command_output", json!({"id": "bg1"})),
+            call("command_output", &json!({"id": "bg1"})),
             foreground("echo go > gate"),
             output("bg1"),
             foreground("echo go > last"),
             output("bg1"),
-            ("command_output", json!({"id": "bg1", "from": 2})),
-            ("command_output", json!({})),
+            call("command_output", &json!({"id": "bg1", "from": 2})),
+            call("command_output", &json!({})),
         ],
     );
     assert!(all[2].ends_with("\noutput:\none\n"), "{}", all[2]);
@@ -141,14 +126,14 @@ fn the_output_is_read_piece_by_piece_and_again_from_any_byte() {
 
 #[test]
 fn a_flood_is_cut_to_its_end_and_says_where_the_rest_is() {
-    let all = run(
+    let all = results_of(
         &Lab::new(),
         &[
             foreground("mkfifo gate"),
             background("seq 200000; echo filled > gate; read -r line < gate"),
             foreground("read -r line < gate"),
-            ("command_output", json!({"id": "bg1"})),
-            ("command_output", json!({"id": "bg1", "from": 0})),
+            call("command_output", &json!({"id": "bg1"})),
+            call("command_output", &json!({"id": "bg1", "from": 0})),
         ],
     );
     assert!(all[3].len() < 20_000 && all[3].ends_with("\n199999\n200000\n"), "{}", all[3].len());
@@ -161,16 +146,22 @@ fn a_flood_is_cut_to_its_end_and_says_where_the_rest_is() {
 #[test]
 fn a_command_that_ends_by_itself_is_told_once_and_recorded() {
     let lab = Lab::new();
-    let server = Server::start(&script(&[
+    let server = Server::calls([
         foreground("mkfifo gate hold"),
         background("exec 3< gate 4> hold; exit 3"),
         foreground("exec 3> gate; cat hold"),
         foreground("true"),
         foreground("true"),
-    ]));
-    lab.run(&server, &YOLO).exits(0);
-    let said: Vec<String> =
-        texts(&server, "user").into_iter().filter(|text| text.contains("background")).collect();
+    ]);
+    lab.run_yolo(&server, &[]).exits(0);
+    let said: Vec<String> = server
+        .requests()
+        .last()
+        .unwrap()
+        .texts("user")
+        .into_iter()
+        .filter(|text| text.contains("background"))
+        .collect();
     let [said] = said.as_slice() else { panic!("not told once: {said:?}") };
     assert!(said.starts_with("[SYSTEM] The background command bg1 (`exec 3< gate"), "{said}");
     assert!(said.contains("has ended: Command failed with exit_code: 3\n"), "{said}");
@@ -183,15 +174,15 @@ fn a_command_that_ends_by_itself_is_told_once_and_recorded() {
 fn stop_command_ends_the_whole_tree_at_once() {
     both(|lab| {
         let seconds = unique_seconds();
-        let server = Server::start(&script(&[
+        let server = Server::calls([
             foreground("mkfifo gate"),
             background(&tree(&seconds)),
             foreground("touch begun; read -r line < gate"),
-            ("stop_command", json!({"id": "bg1"})),
+            call("stop_command", &json!({"id": "bg1"})),
             foreground("touch stopped; read -r line < gate"),
-            ("stop_command", json!({"id": "bg1"})),
-            ("stop_command", json!({"id": "bg7"})),
-        ]));
+            call("stop_command", &json!({"id": "bg1"})),
+            call("stop_command", &json!({"id": "bg7"})),
+        ]);
         let run = lab.start_run(&server, &YOLO);
         lab.wait_for_file("begun");
         wait_for_sleepers(&seconds, IN_TREE);
@@ -200,7 +191,7 @@ fn stop_command_ends_the_whole_tree_at_once() {
         assert_eq!(survivors(&seconds), 0);
         fs::write(lab.ws().join("gate"), "go\n").unwrap();
         run.finish().exits(0);
-        let all = texts(&server, "tool");
+        let all = server.requests().last().unwrap().texts("tool");
         assert!(all[3].starts_with("Stopped bg1 after "), "{}", all[3]);
         assert!(all[5].starts_with("It has ended already.\nbg1 ended after "), "{}", all[5]);
         assert_eq!(all[6], "Error: There is no background command 'bg7'. There are: bg1.");
@@ -218,19 +209,19 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
         let ready = "mkfifo gate 2>/dev/null; echo evil > .envrc; echo ready; read -r line < gate";
         fs::write(lab.ws().join("disturb.sh"), ready).unwrap();
         let disturbing = "sh disturb.sh";
-        let server = Server::start(&script(&[
+        let server = Server::calls([
             background(disturbing),
             output("bg1"),
-            ("stop_command", json!({"id": "bg1"})),
+            call("stop_command", &json!({"id": "bg1"})),
             background(disturbing),
             output("bg2"),
             foreground("echo go > gate"),
             output("bg2"),
             background(disturbing),
             output("bg3"),
-        ]));
-        let finished = lab.run(&server, &YOLO).exits(0);
-        let all = texts(&server, "tool");
+        ]);
+        let finished = lab.run_yolo(&server, &[]).exits(0);
+        let all = server.requests().last().unwrap().texts("tool");
         assert!(all[2].starts_with("Error: Stopped bg1 after ") && all[2].contains(TOLD), "{}", all[2]);
         // Whichever of the two ends first: neither takes what the other did for what was there before.
         assert!(all[6].contains("bg2 ended after "), "{}", all[6]);
@@ -251,21 +242,23 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
 #[test]
 fn a_resumed_session_says_that_they_are_gone_and_gives_new_ids() {
     let lab = Lab::new();
-    let server = Server::start(&script(&[background("sleep 300; echo never")]));
-    lab.run(&server, &YOLO).exits(0);
-    let server = Server::start(&script(&[background("sleep 300")]));
+    let server = Server::calls([background("sleep 300; echo never")]);
+    lab.run_yolo(&server, &[]).exits(0);
+    let server = Server::calls([background("sleep 300")]);
     lab.resume(&server, &["go on", "--mode", "yolo"]).exits(0);
-    let said = texts(&server, "user");
+    let said = server.requests().last().unwrap().texts("user");
     let gone = "ended with it: bg1 (`sleep 300; echo never`). Start those";
     assert_eq!(said.iter().filter(|text| text.contains(gone)).count(), 1, "{said:?}");
-    assert!(texts(&server, "tool")[1].starts_with("Started in the background: bg2\n"));
+    assert!(
+        server.requests().last().unwrap().texts("tool")[1].starts_with("Started in the background: bg2\n")
+    );
 }
 
 #[test]
 fn too_many_at_once_are_refused_until_one_is_stopped() {
     let mut turns: Vec<_> = (0..9).map(|_| background("sleep 300")).collect();
-    turns.extend([("stop_command", json!({"id": "bg3"})), background("sleep 300")]);
-    let all = run(&Lab::new(), &turns);
+    turns.extend([call("stop_command", &json!({"id": "bg3"})), background("sleep 300")]);
+    let all = results_of(&Lab::new(), &turns);
     assert!(all[7].starts_with("Started in the background: bg8\n"), "{}", all[7]);
     assert!(all[8].starts_with("Error: 8 background commands are running"), "{}", all[8]);
     assert!(all[10].starts_with("Started in the background: bg9\n"), "{}", all[10]);
@@ -274,9 +267,9 @@ fn too_many_at_once_are_refused_until_one_is_stopped() {
 #[test]
 fn what_may_not_run_may_not_run_in_the_background_either() {
     let lab = Lab::new();
-    let server = Server::start(&script(&[background("rm -rf /"), background("./deploy.sh")]));
+    let server = Server::calls([background("rm -rf /"), background("./deploy.sh")]);
     lab.run(&server, &["--mode", "confirm-sensitive"]);
-    let all = texts(&server, "tool");
+    let all = server.requests().last().unwrap().texts("tool");
     assert!(all[0].contains("blocked by security policy"), "{}", all[0]);
     assert!(all[1].contains("needs a confirmation"), "{}", all[1]);
     assert!(!fs::read_to_string(lab.journal()).unwrap().contains("background_start"));
@@ -284,7 +277,7 @@ fn what_may_not_run_may_not_run_in_the_background_either() {
 
 #[test]
 fn a_time_limit_that_is_named_holds_in_the_background_too() {
-    let limited = ("run_command", json!({"command": "sleep 300", "background": true, "timeout": 1}));
-    let all = run(&Lab::new(), &[limited, output("bg1")]);
+    let limited = call("run_command", &json!({"command": "sleep 300", "background": true, "timeout": 1}));
+    let all = results_of(&Lab::new(), &[limited, output("bg1")]);
     assert!(all[1].contains("\nCommand timed out after 1 s"), "{}", all[1]);
 }

@@ -8,14 +8,12 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-const DONE: &str = "turns: [{text: done}]";
-
 /// What the model read as the result of one call of `tool` with `arguments` (YAML).
 fn result_of(lab: &Lab, call: &str, more: &[&str]) -> String {
     let server = Server::start(&format!("turns:\n  - calls: [{call}]\n  - text: done\n"));
     lab.run(&server, more).exits(0);
     let requests = server.requests();
-    let messages = requests[1].body["messages"].as_array().unwrap();
+    let messages = requests[1].messages();
     messages.last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
@@ -50,12 +48,12 @@ fn an_empty_prompt_and_a_prompt_too_long_exit_3() {
 
 #[test]
 fn a_prompt_from_a_pipe_is_read_only_when_none_was_given() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let lab = Lab::new().stdin("from the pipe");
     let url = server.url();
     lab.agent(&["run", "--model", "openai/m", "--api-base", &url, "--api-key", KEY]).exits(0);
     assert!(server.requests()[0].body.to_string().contains("from the pipe"));
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.run(&server, &[]).exits(0);
     assert!(!server.requests()[0].body.to_string().contains("from the pipe"));
 }
@@ -209,13 +207,13 @@ fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["stop_reason"], "internal_error");
     assert!(json["error"]["message"].as_str().unwrap().contains("journal"), "{json}");
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.resume(&server, &["go on"]).exits(0);
 }
 
 #[test]
 fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = Lab::new().run(&server, &["--log-file", "/dev/full"]);
     let done = done.exits(0);
     assert_eq!(done.stdout, "done\n");
@@ -225,7 +223,7 @@ fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
 #[test]
 fn a_log_file_that_is_a_pipe_is_written_when_somebody_reads_it_and_else_refused() {
     use rustix::fs::{CWD, FileType, Mode};
-    let server = Server::start(DONE);
+    let server = Server::done();
     let lab = Lab::new();
     let pipe = lab.outside().join("pipe");
     rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -247,7 +245,7 @@ fn an_error_of_a_tool_called_by_hand_is_called_an_error_once() {
 
 #[test]
 fn a_closed_standard_output_leaves_the_verdict() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let lab = Lab::new();
     let agent = program();
     let url = server.url();
@@ -271,24 +269,24 @@ fn a_run_whose_closing_failed_is_gone_on_with_after_a_resume() {
     let server = Server::start(script);
     let lab = Lab::new().file("a.txt", "x");
     lab.run(&server, &["--max-steps", "1"]).exits(2);
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.resume(&server, &[]).exits(0);
     let requests = server.requests();
-    let last = requests[0].body["messages"].as_array().unwrap().last().unwrap();
+    let last = requests[0].messages().last().unwrap();
     let said = last["content"].as_str().unwrap();
     assert!(said.starts_with("Continue"), "the model would only close the run a second time: {said}");
 }
 
 #[test]
 fn a_configuration_error_leaves_no_session_behind_that_resume_would_take() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let lab = Lab::new();
     lab.run(&server, &[]).exits(0);
     let config = lab.home().join("config.yaml");
     fs::write(&config, "hooks: {pre_tool_use: [{command: x, matcher: '(a{1000}){100}'}]}\n").unwrap();
     lab.run(&server, &[]).exits(3);
     fs::remove_file(config).unwrap();
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.resume(&server, &["more"]).exits(0);
 }
 
@@ -366,7 +364,7 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
 ";
     let server = Server::start(script);
     let lab = Lab::new().file("a.txt", "x");
-    lab.run(&server, &["--mode", "yolo", "--max-steps", "3"]).exits(2);
+    lab.run_yolo(&server, &["--max-steps", "3"]).exits(2);
     let journal = lab.journal();
     let whole = fs::read_to_string(&journal).unwrap();
     let ends = whole.match_indices('\n').map(|(at, _)| at + 1);
@@ -374,12 +372,11 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
         let (kept, lost) = whole.split_at(end);
         let torn = &lost[..lost.find('\n').unwrap_or(0) / 2];
         fs::write(&journal, [kept, torn].concat()).unwrap();
-        let server = Server::start(DONE);
+        let server = Server::done();
         let code = lab.resume(&server, &[]).code;
         let expected = if kept.contains("user_message") { 0 } else { 3 };
         assert_eq!(code, Some(expected), "after {}", kept.lines().last().unwrap());
-        let last =
-            server.requests().first().map(|request| request.body["messages"].as_array().unwrap().clone());
+        let last = server.requests().first().map(|request| request.messages().to_vec());
         let last = last.and_then(|messages| messages.last().cloned()).unwrap_or_default();
         assert!(!last["content"].to_string().contains("no more tools can be called"), "{last}");
     }
@@ -387,7 +384,7 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
 
 #[test]
 fn a_background_hook_at_the_end_of_a_run_runs() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
     lab.run(&server, &[]).exits(0);
     assert!(lab.exists("told"));
@@ -407,10 +404,7 @@ fn told_about_commands(lab: &Lab, calls: &[serde_json::Value], more: &[&str]) ->
         calls.iter().map(|call| format!("{{name: run_command, arguments: {call}}}")).collect();
     let server = Server::start(&format!("turns:\n  - calls: [{}]\n  - text: done\n", calls.join(", ")));
     lab.run(&server, more).exits(0);
-    let requests = server.requests();
-    let messages = requests[1].body["messages"].as_array().unwrap();
-    let tools = messages.iter().filter(|message| message["role"] == "tool");
-    tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    server.requests()[1].texts("tool")
 }
 
 /// Calls of `run_command` with nothing but a command.

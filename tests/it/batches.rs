@@ -9,12 +9,12 @@ use std::os::unix::fs::symlink;
 use std::thread::JoinHandle;
 
 /// Runs one answer with `calls` in yolo and returns the results as the model gets them, by id.
-fn run(lab: &Lab, calls: &[Value]) -> Vec<(String, String)> {
+fn results_by_id(lab: &Lab, calls: &[Value]) -> Vec<(String, String)> {
     let script = json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string();
     let server = Server::start(&script);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let requests = server.requests();
-    let messages = requests[1].body["messages"].as_array().unwrap();
+    let messages = requests[1].messages();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let results = messages.iter().filter(|message| message["role"] == "tool");
     results.map(|message| (text(&message["tool_call_id"]), text(&message["content"]))).collect()
@@ -38,8 +38,8 @@ fn append(id: &str, path: &str) -> Value {
 }
 
 /// A lab with this setting of `tools.parallel`.
-fn lab(parallel: &str) -> Lab {
-    Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n{NO_BREAKERS}"))
+fn with_parallel(parallel: &str) -> Lab {
+    Lab::with_a_txt().config(&format!("tools: {{parallel: {parallel}}}\n{NO_BREAKERS}"))
 }
 
 /// Says that it comes, and waits to be let through.
@@ -79,7 +79,7 @@ const MOST_CALLS: usize = 16;
 /// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
 fn lab_where_reads_meet(parallel: &str, together: usize) -> (Lab, Meeting) {
     let hooks = json!({"pre_tool_use": [{"command": MEET, "matcher": "grep"}]});
-    let lab = Lab::new().file("a.txt", "alpha\n").config(
+    let lab = Lab::with_a_txt().config(
         &json!({"tools": {"parallel": parallel}, "hooks": hooks, "loop": {"max_repeated_calls": 0}})
             .to_string(),
     );
@@ -124,8 +124,8 @@ fn most_at_once(order: &[String]) -> usize {
 #[test]
 fn l03_results_and_ids_stand_in_the_models_order_under_every_setting() {
     for parallel in ["off", "reads", "all"] {
-        let lab = lab(parallel);
-        let results = run(
+        let lab = with_parallel(parallel);
+        let results = results_by_id(
             &lab,
             &[
                 call("z", "read_file", &json!({"path": "a.txt"})),
@@ -155,10 +155,10 @@ fn l03_results_and_ids_stand_in_the_models_order_under_every_setting() {
 
 #[test]
 fn l03_a_call_that_ends_last_keeps_its_first_place() {
-    let lab = lab("all");
+    let lab = with_parallel("all");
     let _held_open = lab.pipe("go");
     let waits = command("first", "read -r line <go; echo slow");
-    let results = run(&lab, &[waits, grep("second"), command("third", "echo >go")]);
+    let results = results_by_id(&lab, &[waits, grep("second"), command("third", "echo >go")]);
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["first", "second", "third"]);
     assert!(results[0].1.contains("slow"), "{}", results[0].1);
@@ -168,7 +168,7 @@ fn l03_a_call_that_ends_last_keeps_its_first_place() {
 
 #[test]
 fn a_server_that_gives_its_calls_the_same_id_in_every_answer_gets_each_result_for_its_own_call() {
-    let lab = Lab::new().file("a.txt", "alpha\n").file("b.txt", "beta\n");
+    let lab = Lab::with_a_txt().file("b.txt", "beta\n");
     let read = |path: &str| json!({"calls": [call("c1", "read_file", &json!({"path": path}))]});
     let script = json!({"turns": [read("a.txt"), read("b.txt"), {"text": "done"}]}).to_string();
     let server = Server::start(&script);
@@ -186,10 +186,10 @@ fn a_server_that_gives_its_calls_the_same_id_in_every_answer_gets_each_result_fo
 
 #[test]
 fn t25_under_all_four_commands_wait_for_each_other() {
-    let lab = lab("all");
+    let lab = with_parallel("all");
     let _meeting = Meeting::new(&lab, 4);
     let calls = ["1", "2", "3", "4"].map(|id| command(id, &format!("{MEET}; echo met")));
-    for (id, text) in run(&lab, &calls) {
+    for (id, text) in results_by_id(&lab, &calls) {
         assert!(text.contains("met"), "{id}: {text}");
     }
 }
@@ -197,11 +197,11 @@ fn t25_under_all_four_commands_wait_for_each_other() {
 // Fault B10: there was no maximum.
 #[test]
 fn under_all_eight_calls_run_together_and_never_more() {
-    let lab = lab("all");
+    let lab = with_parallel("all");
     let _meeting = Meeting::new(&lab, 8);
     let calls: Vec<Value> =
         (0..12).map(|number| command(&format!("c{number}"), &format!("{MEET}; echo met"))).collect();
-    for (id, text) in run(&lab, &calls) {
+    for (id, text) in results_by_id(&lab, &calls) {
         assert!(text.contains("met"), "{id}: {text}");
     }
     let order = order(&lab);
@@ -212,7 +212,7 @@ fn under_all_eight_calls_run_together_and_never_more() {
 fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
     let (lab, _meeting) = lab_where_reads_meet("reads", 4);
     let calls: Vec<Value> = (0..10).map(|number| grep(&format!("g{number}"))).collect();
-    for (id, text) in run(&lab, &calls) {
+    for (id, text) in results_by_id(&lab, &calls) {
         assert_eq!(text, "a.txt:1: alpha", "{id}");
     }
     let order = order(&lab);
@@ -226,7 +226,7 @@ fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
     let (lab, _meeting) = lab_where_reads_meet("reads", 2);
     let calls =
         [grep("a"), grep("b"), append("w", "new.txt"), command("c", "cat new.txt"), grep("d"), grep("e")];
-    let results = run(&lab, &calls);
+    let results = results_by_id(&lab, &calls);
     for grep in [0, 1, 4, 5] {
         assert!(
             results[grep].1.ends_with("a.txt:1: alpha") && !results[grep].1.contains("Error"),
@@ -243,15 +243,15 @@ fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
 #[test]
 fn t25_off_runs_one_call_after_another() {
     let (lab, _meeting) = lab_where_reads_meet("off", 1);
-    run(&lab, &[grep("a"), grep("b"), command("c", "true"), grep("d")]);
+    results_by_id(&lab, &[grep("a"), grep("b"), command("c", "true"), grep("d")]);
     assert_eq!(order(&lab), ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]);
 }
 
 #[test]
 fn t26_four_appends_in_one_answer_arrive_in_order_under_every_setting() {
     for parallel in ["off", "reads", "all"] {
-        let lab = lab(parallel);
-        run(&lab, &["one", "two", "three", "four"].map(|id| append(id, "list.txt")));
+        let lab = with_parallel(parallel);
+        results_by_id(&lab, &["one", "two", "three", "four"].map(|id| append(id, "list.txt")));
         assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{parallel}");
     }
 }
@@ -278,7 +278,7 @@ fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_
         append("other", "other.txt"),
         command("last", "read -r line <told; echo >go"),
     ];
-    let results = run(&lab, &calls);
+    let results = results_by_id(&lab, &calls);
     assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{results:?}");
     let order = order(&lab);
     assert!(place(&order, "-other") < place(&order, "-one"), "{order:?}");

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(20);
 fn told_soon(lab: &Lab, calls: &[Value]) -> Vec<String> {
     let turns: Vec<Vec<Value>> = calls.iter().map(|call| vec![call.clone()]).collect();
     let server = Server::start(&script(&turns));
-    lab.run(&server, &["--mode", "yolo", "--max-steps", "1000"]).exits(0);
+    lab.run_yolo(&server, &["--max-steps", "1000"]).exits(0);
     for (pair, call) in server.requests().windows(2).zip(calls) {
         let took = pair[1].arrived - pair[0].arrived;
         let shown: String = call.to_string().chars().take(200).collect();

@@ -98,7 +98,7 @@ impl Fence {
     fn told(&self, calls: &[Value]) -> Vec<String> {
         let turns: Vec<Vec<Value>> = calls.chunks(CALLS).map(<[Value]>::to_vec).collect();
         let server = Server::start(&script(&turns));
-        self.lab.run(&server, &["--mode", "yolo"]).exits(0);
+        self.lab.run_yolo(&server, &[]).exits(0);
         never_sent(&server, CANARY);
         never_sent(&server, KEY);
         assert!(!fs::read_to_string(self.lab.journal()).unwrap().contains(CANARY), "it is in the journal");
@@ -299,7 +299,7 @@ fn s11_class_03_a_protected_file_is_read_but_changed_under_none_of_its_names() {
         );
     }
     let server = Server::start(&script(std::slice::from_ref(&calls)));
-    let done = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0);
+    let done = lab.run_yolo(&server, &["--json"]).exits(0);
     for (call, said) in calls.iter().zip(results(&server)) {
         if call["name"] == "read_file" {
             assert!(said.contains("KEY=hidden"), "{call}: {said}");
@@ -363,7 +363,7 @@ fn s12_class_04_the_content_of_a_sensitive_file_is_in_no_request() {
     let mut turns: Vec<Vec<Value>> = calls.chunks(100).map(<[Value]>::to_vec).collect();
     turns.push(everywhere);
     let server = Server::start(&script(&turns));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let said = results(&server);
     for (call, said) in calls.iter().zip(&said) {
         assert!(said.starts_with("Error: "), "{call}: {said}");
@@ -401,7 +401,7 @@ fn a_command_reads_nothing_of_a_sensitive_file_and_hooks_read_all_of_it() {
     let turns: Vec<Vec<Value>> =
         commands.iter().map(|text| vec![call("run_command", &json!({"command": text}))]).collect();
     let server = Server::start(&script(&turns));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     if can_hide(&lab) {
         never_sent(&server, CANARY);
         assert!(results(&server)[0].contains("open"), "{:?}", results(&server));
@@ -479,7 +479,7 @@ fn class_06_a_link_that_leads_elsewhere_after_the_decision_leads_nowhere() {
             }
         });
         let _over = SetOnDrop(&over);
-        lab.run(&server, &["--mode", "yolo"]).exits(0);
+        lab.run_yolo(&server, &[]).exits(0);
     });
     never_sent(&server, CANARY);
     assert_eq!(lab.read("kept.txt"), "kept\n");
@@ -509,7 +509,7 @@ fn class_07_a_hard_link_to_outside_is_broken_not_followed() {
         call("write_file", &path("overwritten", json!({"content": "x"}))),
         call("delete_file", &path("deleted", json!({}))),
     ]]));
-    fence.lab.run(&server, &["--mode", "yolo"]).exits(0);
+    fence.lab.run_yolo(&server, &[]).exits(0);
     let said = results(&server);
     assert!(!said.iter().any(|said| said.starts_with("Error")), "{said:?}");
     assert_eq!(fence.beyond(), fence.before);
@@ -601,7 +601,7 @@ fn class_09_pipes_sockets_and_devices_are_answered_about_and_never_waited_for() 
         call("list_files", &json!({"recursive": true})),
     ];
     let server = Server::start(&script(&[calls.clone(), everywhere]));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let requests = server.requests();
     for pair in requests.windows(2) {
         let took = pair[1].arrived - pair[0].arrived;
@@ -633,7 +633,7 @@ fn class_09_what_is_read_before_a_run_is_not_waited_for_either() {
     }
     let server = Server::start(&script(&[]));
     let begun = std::time::Instant::now();
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(server.requests()[0].arrived - begun < SOON);
 }
 
@@ -660,7 +660,7 @@ fn none_is_changed(paths: &[&str]) {
         .collect();
     let turns: Vec<Vec<Value>> = calls.chunks(CALLS).map(<[Value]>::to_vec).collect();
     let server = Server::start(&script(&turns));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let allowed: Vec<String> = calls
         .iter()
         .zip(results(&server))
@@ -712,7 +712,7 @@ fn class_10_a_sensitive_file_has_no_other_name_either() {
         .chain([call("grep", &json!({"text": "hunter"})), call("search_code", &json!({"pattern": "hunter"}))])
         .collect();
     let server = Server::start(&script(std::slice::from_ref(&calls)));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     never_sent(&server, CANARY);
     let said = results(&server);
     let (named, everywhere) = said.split_at(calls.len() - 2);

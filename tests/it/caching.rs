@@ -14,10 +14,6 @@ const READ_AND_ANSWER: &str = "turns:
   usage: {input: 20, cached_read: 100, output: 5}
 ";
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 /// Runs the task with `model` against the turns of `script`.
 fn play(lab: &Lab, model: &str, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
     let server = Server::start(script);
@@ -26,14 +22,12 @@ fn play(lab: &Lab, model: &str, script: &str, more: &[&str]) -> (Finished, Vec<R
 }
 
 fn against(lab: &Lab, server: &Server, model: &str, more: &[&str]) -> Finished {
-    let url = server.url();
-    let args = ["run", "task", "--model", model, "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&args, more].concat())
+    lab.run_model(model, &server.url(), more)
 }
 
 /// The one request of a run that is answered at once.
 fn request(model: &str, more: &[&str]) -> (Finished, Value) {
-    let (done, requests) = play(&lab(), model, "turns: [{text: done}]", more);
+    let (done, requests) = play(&Lab::with_a_txt(), model, "turns: [{text: done}]", more);
     assert_eq!(requests.len(), 1, "{}", done.stderr);
     (done.exits(0), requests[0].body.clone())
 }
@@ -46,7 +40,8 @@ fn events(lab: &Lab, kind: &str) -> Vec<Value> {
 
 #[test]
 fn k14_anthropic_is_told_up_to_where_prompts_are_to_be_kept() {
-    let (done, requests) = play(&lab(), "anthropic/claude-sonnet-4-5", READ_AND_ANSWER, &["--json"]);
+    let (done, requests) =
+        play(&Lab::with_a_txt(), "anthropic/claude-sonnet-4-5", READ_AND_ANSWER, &["--json"]);
     let mark = json!({"type": "ephemeral"});
     for (at, request) in requests.iter().enumerate() {
         let body = &request.body;
@@ -69,7 +64,7 @@ fn k14_anthropic_is_told_up_to_where_prompts_are_to_be_kept() {
 #[test]
 fn k14_openai_is_told_the_session_which_stays_when_it_is_resumed() {
     for model in ["openai/mock", "openai-responses/mock"] {
-        let lab = lab();
+        let lab = Lab::with_a_txt();
         let (done, requests) = play(&lab, model, READ_AND_ANSWER, &["--json"]);
         let session = done.exits(0).json()["session_id"].clone();
         let server = Server::start("turns: [{text: again}]");
@@ -94,7 +89,7 @@ fn k14_openrouter_keeps_the_prompts_of_anthropics_models() {
 fn k14_nothing_of_it_is_sent_when_it_is_switched_off_or_the_server_is_not_known() {
     let config = |lab: Lab| lab.config("llm: {prompt_caching: false}");
     for model in ["anthropic/claude-sonnet-4-5", "openai/mock", "openrouter/anthropic/claude-opus-5"] {
-        let (_, requests) = play(&config(lab()), model, "turns: [{text: done}]", &[]);
+        let (_, requests) = play(&config(Lab::with_a_txt()), model, "turns: [{text: done}]", &[]);
         let text = String::from_utf8(requests[0].bytes.clone()).unwrap();
         assert!(!text.contains("cache_"), "{model}: {text}");
     }
@@ -140,7 +135,8 @@ fn openais_models_that_demand_it_are_asked_in_the_responses_format() {
     for (model, target) in
         [("openai/gpt-5.6", "POST /v1/responses"), ("openai/gpt-5.2", "POST /v1/chat/completions")]
     {
-        let (done, requests) = play(&lab(), model, READ_AND_ANSWER, &["--effort", "low", "--json"]);
+        let (done, requests) =
+            play(&Lab::with_a_txt(), model, READ_AND_ANSWER, &["--effort", "low", "--json"]);
         assert_eq!(done.exits(0).json()["model"], model);
         assert!(requests.iter().all(|request| request.target == target), "{}", requests[0].target);
     }
@@ -156,7 +152,7 @@ fn a_wish_that_a_model_does_not_take_is_left_out_and_said_once() {
     assert_eq!(body["reasoning_effort"], "high");
     assert!(done.stderr.contains("so `high` is sent"), "{}", done.stderr);
 
-    let lab = lab().config("llm: {temperature: 0.3}");
+    let lab = Lab::with_a_txt().config("llm: {temperature: 0.3}");
     let (done, requests) = play(&lab, "anthropic/claude-opus-4-7", "turns: [{text: done}]", &[]);
     assert_eq!(requests[0].body.get("temperature"), None);
     assert!(done.exits(0).stderr.contains("llm.temperature is not sent"));
@@ -169,13 +165,13 @@ fn a_wish_that_a_model_does_not_take_is_left_out_and_said_once() {
 fn what_the_model_thinks_is_shown_with_v_and_is_no_part_of_the_document() {
     let script = "turns: [{thinking: I weigh it., text: done}]";
     for model in ["anthropic/claude-opus-4-7", "openai-responses/gpt-5.2", "gemini/gemini-3.8-flash"] {
-        let (done, _) = play(&lab(), model, script, &["--effort", "high", "-v"]);
+        let (done, _) = play(&Lab::with_a_txt(), model, script, &["--effort", "high", "-v"]);
         assert!(done.stderr.contains("I weigh it."), "{model}: {}", done.stderr);
-        let (done, _) = play(&lab(), model, script, &["--effort", "high"]);
+        let (done, _) = play(&Lab::with_a_txt(), model, script, &["--effort", "high"]);
         assert!(!done.stderr.contains("I weigh it."), "{model}: {}", done.stderr);
-        let (done, _) = play(&lab(), model, script, &["--effort", "high", "--no-stream", "-v"]);
+        let (done, _) = play(&Lab::with_a_txt(), model, script, &["--effort", "high", "--no-stream", "-v"]);
         assert_eq!(done.stderr.matches("I weigh it.").count(), 1, "{model}: {}", done.stderr);
-        let (done, _) = play(&lab(), model, script, &["--effort", "high", "--json", "-v"]);
+        let (done, _) = play(&Lab::with_a_txt(), model, script, &["--effort", "high", "--json", "-v"]);
         assert!(!done.stdout.contains("I weigh it."), "{model}");
         assert_eq!(done.json()["output"], "done", "{model}");
     }
@@ -183,7 +179,7 @@ fn what_the_model_thinks_is_shown_with_v_and_is_no_part_of_the_document() {
 
 #[test]
 fn k12_a_prefix_that_changes_between_runs_is_named_in_log_journal_and_result() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let (done, _) = play(&lab, "openai/mock", READ_AND_ANSWER, &["-v"]);
     assert!(!done.exits(0).stderr.contains("prefix of the requests changed"));
     let told = events(&lab, "request_prefix");
@@ -215,7 +211,7 @@ fn a_cache_that_the_provider_lost_is_noticed() {
     };
     let script =
         format!("turns:\n{}{}- {{text: done, usage: {{input: 400, output: 5}}}}\n", read(100), read(200));
-    let (done, _) = play(&lab(), "openai/mock", &script, &["-v"]);
+    let (done, _) = play(&Lab::with_a_txt(), "openai/mock", &script, &["-v"]);
     let done = done.exits(0);
     assert!(
         done.stderr.contains("returned 200 tokens of the last prompt and none of this one"),
@@ -226,7 +222,7 @@ fn a_cache_that_the_provider_lost_is_noticed() {
 
 #[test]
 fn lc_the_same_run_again_asks_nothing_and_costs_nothing() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let server = Server::start(READ_AND_ANSWER);
     let run = |more: &[&str]| {
         let args = [&["--json", "-v"], more].concat();
@@ -254,7 +250,7 @@ fn lc_the_same_run_again_asks_nothing_and_costs_nothing() {
 
 #[test]
 fn lc_another_model_or_parameter_no_cache_and_a_cleared_one_ask_again() {
-    let lab = lab().config("llm: {cache: {enabled: true}}");
+    let lab = Lab::with_a_txt().config("llm: {cache: {enabled: true}}");
     let server = Server::start("turns: [{text: done, repeat: 20}]");
     let asked = |model: &str, more: &[&str]| {
         let before = server.requests().len();
@@ -271,7 +267,7 @@ fn lc_another_model_or_parameter_no_cache_and_a_cleared_one_ask_again() {
 
 #[test]
 fn lc_errors_and_cut_answers_are_not_kept() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let script = "turns: [{error: {status: 400}}, {text: 'one ', finish: length}, {text: two}, {text: 'one ', finish: length}]";
     let server = Server::start(script);
     let run = || against(&lab, &server, "openai/mock", &["--cache"]);
@@ -284,7 +280,7 @@ fn lc_errors_and_cut_answers_are_not_kept() {
 #[test]
 fn lc_a_project_can_neither_switch_it_on_nor_place_answers() {
     let project = "llm: {cache: {enabled: true, dir: kept}}\n";
-    let lab = lab().file(".agent/config.yaml", project);
+    let lab = Lab::with_a_txt().file(".agent/config.yaml", project);
     let server = Server::start("turns: [{text: done, repeat: 9}]");
     for _ in 0..2 {
         let done = against(&lab, &server, "openai/mock", &[]).exits(0);

@@ -1,5 +1,6 @@
 //! `agent chat`: a conversation at a terminal, each message a run on one session.
 
+use crate::support::calls::turn;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
@@ -13,21 +14,13 @@ use std::os::unix::fs::PermissionsExt;
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
 
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn edit(old: &str, new: &str) -> Value {
-    call("edit_file", &json!({"path": "a.txt", "old_str": old, "new_str": new}))
-}
-
-fn server(turns: &[Value]) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
+    turn("edit_file", &json!({"path": "a.txt", "old_str": old, "new_str": new}))
 }
 
 /// The user messages of a request.
 fn user_messages(request: &Recorded) -> Vec<String> {
-    let messages = request.body["messages"].as_array().unwrap().iter();
+    let messages = request.messages().iter();
     let users = messages.filter(|message| message["role"] == "user");
     users.map(|message| message["content"].to_string()).collect()
 }
@@ -35,7 +28,7 @@ fn user_messages(request: &Recorded) -> Vec<String> {
 #[test]
 fn chat_each_message_is_a_run_on_one_session_and_only_the_answers_are_on_stdout() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "# First"}), json!({"text": "second"})]);
+    let server = Server::turns([json!({"text": "# First"}), json!({"text": "second"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("one\r");
@@ -97,7 +90,7 @@ fn chat_a_scripted_model_goes_on_with_its_script() {
 fn chat_undo_undoes_the_last_message_and_then_the_one_before() {
     let lab = Lab::new().file("a.txt", "one\n");
     let done = || json!({"text": "done"});
-    let server = server(&[edit("one", "two"), done(), edit("two", "three"), done()]);
+    let server = Server::turns([edit("one", "two"), done(), edit("two", "three"), done()]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     chat.prompt(1);
     chat.types("first\r");
@@ -134,7 +127,7 @@ fn chat_ctrl_c_interrupts_a_tool_ends_its_processes_and_the_conversation_goes_on
     let lab = Lab::new();
     let seconds = unique_seconds();
     let command = format!("touch begun; sleep {seconds} & sleep {seconds}");
-    let server = server(&[call("run_command", &json!({ "command": command })), json!({"text": "on"})]);
+    let server = Server::turns([turn("run_command", &json!({ "command": command })), json!({"text": "on"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     chat.prompt(1);
     chat.types("wait\r");
@@ -154,7 +147,7 @@ fn chat_ctrl_c_interrupts_a_tool_ends_its_processes_and_the_conversation_goes_on
 #[test]
 fn chat_ctrl_c_interrupts_a_model_call_and_a_second_one_soon_ends_with_130() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "never", "delay_ms": 600_000})]);
+    let server = Server::turns([json!({"text": "never", "delay_ms": 600_000})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("hello\r");
@@ -168,7 +161,7 @@ fn chat_ctrl_c_interrupts_a_model_call_and_a_second_one_soon_ends_with_130() {
 #[test]
 fn chat_ctrl_c_ends_a_command_of_the_user_and_a_second_one_soon_ends_with_130() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "never"})]);
+    let server = Server::turns([json!({"text": "never"})]);
     let seconds = unique_seconds();
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     chat.prompt(1);
@@ -183,7 +176,7 @@ fn chat_ctrl_c_ends_a_command_of_the_user_and_a_second_one_soon_ends_with_130() 
 #[test]
 fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0() {
     let lab = Lab::new().file("a.txt", "one\n");
-    let server = server(&[edit("one", "two"), json!({"text": "never"})]);
+    let server = Server::turns([edit("one", "two"), json!({"text": "never"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
     chat.prompt(1);
     chat.types("edit\r");
@@ -205,7 +198,7 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
 #[test]
 fn chat_s_at_a_question_stops_the_turn_and_the_prompt_returns() {
     let lab = Lab::new().file("a.txt", "one\n");
-    let server = server(&[edit("one", "two"), json!({"text": "again"})]);
+    let server = Server::turns([edit("one", "two"), json!({"text": "again"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
     chat.prompt(1);
     chat.types("edit\r");
@@ -228,7 +221,7 @@ fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_ter
     let signals = [Signal::KILL, Signal::TERM, Signal::HUP, Signal::QUIT];
     for signal in signals.into_iter().filter(|signal| hears_hangup || *signal != Signal::HUP) {
         let lab = Lab::new();
-        let first = server(&[json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
+        let first = Server::turns([json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
         let mut chat = AtTerminal::chat(&lab, &first, &[]);
         chat.prompt(1);
         chat.types("one\r");
@@ -238,7 +231,7 @@ fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_ter
         chat.signal(signal);
         let code = chat.finish().code;
         assert_eq!(code, (signal != Signal::KILL).then_some(130), "{signal:?}");
-        let next = server(&[json!({"text": "third"})]);
+        let next = Server::turns([json!({"text": "third"})]);
         let mut chat = AtTerminal::chat(&lab, &next, &["--last"]);
         chat.prompt(1);
         chat.types("three\r");
@@ -258,7 +251,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
     let lab = Lab::new();
     fs::create_dir(lab.home().join("commands")).unwrap();
     fs::write(lab.home().join("commands/review.md"), "Review $1 and report.").unwrap();
-    let server = server(&[json!({"text": "first"}), json!({"text": "second"})]);
+    let server = Server::turns([json!({"text": "first"}), json!({"text": "second"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     let lines = [
         ("/undoo", "did you mean `undo`?"),
@@ -304,7 +297,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
 #[test]
 fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     chat.prompt(1);
     chat.types("!echo '</data>' && exit 3\r");
@@ -328,7 +321,7 @@ fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
 fn chat_a_fork_with_a_command_of_the_user_and_a_skill_replays() {
     let skill = "---\nname: sql\ndescription: d\nkeywords: [query]\n---\nUse indexes.\n";
     let lab = Lab::new().file(".agent/skills/sql/SKILL.md", skill);
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     for (number, line) in ["!echo hi", "explain the query", "/fork", "and again"].into_iter().enumerate() {
         chat.prompt(number + 1);
@@ -356,7 +349,7 @@ fn chat_budget_total_bounds_all_messages() {
         .file("prices.yaml", "models: {openai/mock: {input: 1, output: 1, output_limit: 10}}")
         .config("costs: {prices_file: prices.yaml}\n");
     let usage = json!({"text": "ok", "usage": {"input": 100_000, "output": 100}});
-    let server = server(&vec![usage; 4]);
+    let server = Server::turns(vec![usage; 4]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--budget-total", "0.15"]);
     chat.prompt(1);
     let mut number = 1;
@@ -378,7 +371,7 @@ fn chat_budget_total_bounds_all_messages() {
 fn chat_lines_are_continued_pasted_and_completed_and_secrets_stay_out_of_the_history() {
     let secret = "sk-chat-0123456789abcdefghij";
     let lab = Lab::new().file("notes.txt", "x").env("OPENAI_API_KEY", secret);
-    let server = server(&vec![json!({"text": "ok"}); 5]);
+    let server = Server::turns(vec![json!({"text": "ok"}); 5]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     let typed = [
@@ -419,7 +412,7 @@ fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_te
     ] {
         let lab = variables.iter().fold(Lab::new(), |lab, (name, value)| lab.env(name, value));
         for streams in [&[][..], &["--no-stream"]] {
-            let server = server(std::slice::from_ref(&answer));
+            let server = Server::turns(std::slice::from_ref(&answer));
             let mut chat = AtTerminal::chat_on_screen(&lab, &server, streams);
             chat.wait("prompt", |text| text.contains("> "));
             chat.types("hello\r");
@@ -431,7 +424,7 @@ fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_te
         }
     }
     let lab = Lab::new().env("TERM", "xterm-256color");
-    let server = server(std::slice::from_ref(&answer));
+    let server = Server::turns(std::slice::from_ref(&answer));
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("hello\r");
@@ -444,7 +437,7 @@ fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_te
 fn chat_discards_a_broken_answer_and_shows_notices_once() {
     let lab = Lab::new().file(".agent/config.yaml", "commands: {safe_commands: [make]}\n");
     let broken = json!({"text": "first part", "chunk": 5, "fault": {"close": 1}});
-    let server = server(&[broken, json!({"text": "whole"}), json!({"text": "next"})]);
+    let server = Server::turns([broken, json!({"text": "whole"}), json!({"text": "next"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     for (number, line) in ["one\r", "two\r"].into_iter().enumerate() {
         chat.prompt(number + 1);
@@ -463,7 +456,7 @@ fn chat_commands_of_a_project_need_trust() {
         let lab = Lab::new()
             .file(".agent/commands/ship.md", "Ship $ARGUMENTS.")
             .file(".agent/config.yaml", "commands: {safe_commands: [make]}\n");
-        let server = server(&[json!({"text": "ok"})]);
+        let server = Server::turns([json!({"text": "ok"})]);
         let more: &[&str] = if trusted { &["--trust-workspace"] } else { &[] };
         let mut chat = AtTerminal::chat(&lab, &server, more);
         chat.prompt(1);
@@ -479,7 +472,7 @@ fn chat_commands_of_a_project_need_trust() {
 
 #[test]
 fn chat_is_what_agent_alone_starts_at_a_terminal_with_a_model() {
-    let server = server(&[json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"})]);
     let lab = Lab::new()
         .env("OPENAI_API_KEY", KEY)
         .config(&format!("llm: {{model: openai/mock, api_base: '{}'}}\n", server.url()));
@@ -498,13 +491,13 @@ fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mo
     let seconds = unique_seconds();
     let turns = (1..=200).flat_map(|number| {
         // Every tenth message leaves a process behind.
-        let leaves = call(
+        let leaves = turn(
             "run_command",
             &json!({ "command": format!("setsid sleep {seconds} > /dev/null 2>&1 & echo {number}") }),
         );
         (number % 10 == 0).then_some(leaves).into_iter().chain([json!({"text": "ok"})])
     });
-    let server = server(&turns.collect::<Vec<_>>());
+    let server = Server::turns(turns.collect::<Vec<_>>());
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     let mut early = 0;
     for number in 1..=200 {
@@ -527,7 +520,7 @@ fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mo
 fn chat_without_a_terminal_names_run() {
     let done = Lab::new().agent(&["chat"]).exits(3);
     assert!(done.stderr.contains("needs a terminal") && done.stderr.contains("agent run"), "{}", done.stderr);
-    let done = AtTerminal::chat(&Lab::new(), &server(&[json!({"text": "ok"})]), &["--json"]).finish();
+    let done = AtTerminal::chat(&Lab::new(), &Server::turns([json!({"text": "ok"})]), &["--json"]).finish();
     assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""));
     assert!(done.stderr.contains("has no JSON output"), "{}", done.stderr);
 }
@@ -537,7 +530,7 @@ fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
     let hook = "hooks: {context_compress: [{command: 'echo $AGENT_CONTEXT_TOKENS > tokens'}]}\n";
     let lab = Lab::new().config(&format!("context: {{keep_recent_steps: 1}}\n{hook}"));
     let long = "a long answer ".repeat(100);
-    let server = server(&[
+    let server = Server::turns([
         json!({ "text": long }),
         json!({ "text": long }),
         json!({"text": "the summary"}),
@@ -565,7 +558,7 @@ fn chat_class_48_names_of_files_do_not_reach_the_terminal_through_completion() {
         .file("notes\u{1b}]52;c;x\u{7}.txt", "x")
         .file("notes-\u{202e}.txt", "x")
         .file("notes.txt", "x");
-    let server = server(&[json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("see @no\t\r");
@@ -586,7 +579,7 @@ fn chat_class_48_names_of_commands_do_not_reach_the_terminal_through_completion(
     fs::write(user.home().join("commands").join(name), "x").unwrap();
     fs::write(user.home().join("commands/zzz.md"), "fine").unwrap();
     for lab in [project, user] {
-        let server = server(&[json!({"text": "ok"})]);
+        let server = Server::turns([json!({"text": "ok"})]);
         let mut chat = AtTerminal::chat(&lab, &server, &["--trust-workspace"]);
         chat.prompt(1);
         chat.types("/zz\t\r");
@@ -603,7 +596,7 @@ fn chat_class_48_names_of_commands_do_not_reach_the_terminal_through_completion(
 #[test]
 fn chat_commands_of_a_project_are_part_of_its_trust_and_never_read_through_a_link_out_of_it() {
     let lab = Lab::new().file(".agent/commands/ship.md", "Ship it.");
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let says = |lines: &[&str]| {
         let mut chat = AtTerminal::chat(&lab, &server, &[]);
         for (number, line) in lines.iter().enumerate() {
@@ -645,7 +638,7 @@ fn chat_budget_total_never_lifts_the_configured_budget_of_a_run() {
     let lab = Lab::new()
         .file("prices.yaml", "models: {openai/mock: {input: 1000, output: 1, output_limit: 10}}")
         .config("costs: {prices_file: prices.yaml, budget_usd: 0.01}\n");
-    let server = server(&[json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--budget-total", "100"]);
     chat.prompt(1);
     chat.types("hello\r");
@@ -658,7 +651,7 @@ fn chat_budget_total_never_lifts_the_configured_budget_of_a_run() {
 #[test]
 fn chat_ends_after_sigterm_also_in_a_command_of_the_user_and_when_a_message_cannot_begin() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "never"})]);
+    let server = Server::turns([json!({"text": "never"})]);
     let seconds = unique_seconds();
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     chat.prompt(1);
@@ -684,7 +677,7 @@ fn chat_ends_after_sigterm_also_in_a_command_of_the_user_and_when_a_message_cann
 #[test]
 fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo", "--dry-run"]);
     chat.prompt(1);
     chat.types("!touch marker\r");
@@ -710,7 +703,7 @@ fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
 #[test]
 fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("first\r");
@@ -759,7 +752,7 @@ fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
 #[test]
 fn chat_a_pasted_backslash_stays_and_a_typed_one_at_the_end_is_a_new_line() {
     let lab = Lab::new();
-    let server = server(&vec![json!({"text": "ok"}); 2]);
+    let server = Server::turns(vec![json!({"text": "ok"}); 2]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("\u{1b}[200~cc \\\r  -o x\u{1b}[201~\r");
@@ -777,7 +770,7 @@ fn chat_a_pasted_backslash_stays_and_a_typed_one_at_the_end_is_a_new_line() {
 fn chat_redo_brings_an_undo_point_back() {
     let lab = Lab::new().file("a.txt", "one\n");
     let done = || json!({"text": "done"});
-    let server = server(&[edit("one", "two"), done(), edit("two", "three"), done()]);
+    let server = Server::turns([edit("one", "two"), done(), edit("two", "three"), done()]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     let lines = [
         ("first", "two\n"),
@@ -801,7 +794,7 @@ fn chat_a_continued_answer_and_one_of_a_fallback_model_are_shown_whole_and_once(
     for streams in [&[][..], &["--no-stream"]] {
         let lab = Lab::new().env("TERM", "xterm-256color");
         let first = json!({"text": "half of a wo", "finish": "length"});
-        let server = server(&[first, json!({"text": "rd, done"})]);
+        let server = Server::turns([first, json!({"text": "rd, done"})]);
         let mut chat = AtTerminal::chat_on_screen(&lab, &server, streams);
         chat.prompt(1);
         chat.types("hello\r");
@@ -816,7 +809,7 @@ fn chat_a_continued_answer_and_one_of_a_fallback_model_are_shown_whole_and_once(
 #[test]
 fn chat_another_session_gets_nothing_of_the_one_before_and_arguments_that_have_no_meaning_are_told() {
     let lab = Lab::new();
-    let server = server(&vec![json!({"text": "ok"}); 3]);
+    let server = Server::turns(vec![json!({"text": "ok"}); 3]);
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     let lines = ["one", "!echo output", "/compact", "/new now", "/new", "/cost", "two"];
     for (number, line) in lines.iter().enumerate() {
@@ -836,8 +829,8 @@ fn chat_another_session_gets_nothing_of_the_one_before_and_arguments_that_have_n
 #[test]
 fn chat_tells_of_changed_instructions_and_counts_limits() {
     let lab = Lab::new().file("AGENTS.md", "Use tabs.");
-    let looks = || call("read_file", &json!({"path": "AGENTS.md"}));
-    let server = server(&[json!({"text": "ok"}), looks(), json!({"text": "end"})]);
+    let looks = || turn("read_file", &json!({"path": "AGENTS.md"}));
+    let server = Server::turns([json!({"text": "ok"}), looks(), json!({"text": "end"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("one\r");
@@ -862,7 +855,7 @@ fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_messa
         let command = format!("mkfifo {gate}; read -r line < {gate}");
         json!({"calls": [{"name": "run_command", "arguments": {"command": command}}]})
     };
-    let server = server(&[
+    let server = Server::turns([
         wait("one"),
         json!({"text": "first", "delay_ms": 600_000}),
         json!({"text": "second"}),
@@ -895,7 +888,7 @@ fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_messa
 fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
     let lab = Lab::new().config("chat: {queue: true}\n");
     let write = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
-    let server = server(&[
+    let server = Server::turns([
         json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
         write,
         json!({"text": "first"}),
@@ -918,7 +911,7 @@ fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
 #[test]
 fn chat_a_window_that_is_resized_while_a_line_is_edited_loses_nothing() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"}), json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     let (first, second) = ("one ".repeat(40), "two ".repeat(40));
@@ -942,9 +935,9 @@ fn chat_a_half_typed_line_before_a_question_stands_at_the_next_prompt() {
         let lab = Lab::new().config(&format!("chat: {{queue: {queue}}}\n"));
         let wait = json!({"command": "mkfifo gate; read -r line < gate"});
         let ask = json!({"path": "a.txt", "content": "x"});
-        let server = server(&[
-            call("run_command", &wait),
-            call("write_file", &ask),
+        let server = Server::turns([
+            turn("run_command", &wait),
+            turn("write_file", &ask),
             json!({"text": "first"}),
             json!({"text": "second"}),
         ]);
@@ -972,7 +965,7 @@ fn chat_a_half_typed_line_before_a_question_stands_at_the_next_prompt() {
 #[test]
 fn chat_a_line_is_edited_further_after_the_process_was_stopped() {
     let lab = Lab::new();
-    let server = server(&[json!({"text": "ok"})]);
+    let server = Server::turns([json!({"text": "ok"})]);
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("one");
@@ -996,7 +989,7 @@ fn chat_queue_works_after_a_question_that_was_interrupted_and_nothing_typed_befo
         let lab = Lab::new().config(&format!("chat: {{queue: {queue}}}\n"));
         let write =
             || json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
-        let server = server(&[
+        let server = Server::turns([
             write(),
             json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
             write(),

@@ -2,10 +2,10 @@
 
 use crate::support::calls::{call, command, script, write};
 use crate::support::kernel::confines;
-use crate::support::run::{Finished, Lab};
+use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::tree::{Tree, tree};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -58,11 +58,6 @@ fn rest_of_git(lab: &Lab) -> Tree {
     rest
 }
 
-fn run(lab: &Lab, turns: &[Vec<Value>], more: &[&str]) -> Finished {
-    let server = Server::start(&script(turns));
-    lab.run(&server, &[&["--mode", "yolo"], more].concat()).exits(0)
-}
-
 fn session(lab: &Lab) -> String {
     lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
 }
@@ -76,17 +71,17 @@ fn a14_every_n_steps_and_at_the_end_the_work_is_a_commit_and_nothing_else_is_tou
     let lab = repository(2);
     let before = (rest_of_git(&lab), git(&lab, &["status", "--porcelain"]));
     let head = git(&lab, &["rev-parse", "HEAD"]);
-    run(
-        &lab,
-        &[
+    lab.run_yolo(
+        &Server::start(&script(&[
             vec![write("new dir/\"é\".txt", "new\n")],
             vec![command("printf three >> a.txt; ln -s a.txt link"), write("ignored", "ignored\n")],
             vec![call("delete_file", &json!({"path": "gone.txt"})), write("new dir/\"é\".txt", "newer\n")],
             vec![command("chmod +x a.txt; rm 'new dir/\"é\".txt'; echo x > x")],
             vec![command("echo y > x")],
-        ],
+        ])),
         &[],
-    );
+    )
+    .exits(0);
     let told = git(&lab, &["for-each-ref", "--format=%(refname:lstrip=-1)", "refs/agent"]);
     assert_eq!(told.split_whitespace().collect::<Vec<_>>(), ["2", "4", "5"]);
     let reference = |step| format!("refs/agent/{}/{step}", session(&lab));
@@ -121,7 +116,7 @@ fn a14_every_n_steps_and_at_the_end_the_work_is_a_commit_and_nothing_else_is_tou
 #[test]
 fn a14_checkpoints_go_on_counting_in_a_session_that_goes_on() {
     let lab = repository(50);
-    run(&lab, &[vec![write("a.new", "1\n")]], &[]);
+    lab.run_yolo(&Server::start(&script(&[vec![write("a.new", "1\n")]])), &[]).exits(0);
     let server = Server::start(&script(&[vec![write("b.new", "2\n")]]));
     lab.resume(&server, &["--mode", "yolo", "go on"]).exits(0);
     let told = git(&lab, &["for-each-ref", "--format=%(refname:lstrip=-1)", "refs/agent"]);
@@ -140,7 +135,8 @@ fn a14_checkpoints_go_with_their_session_and_nothing_else_is_touched() {
     let lab = repository(1);
     let ran = |number: u32| {
         let made = |step: u32| vec![write(&format!("{number}.{step}"), "made\n")];
-        let document = run(&lab, &[made(1), made(2)], &["--json"]).json();
+        let document =
+            lab.run_yolo(&Server::start(&script(&[made(1), made(2)])), &["--json"]).exits(0).json();
         document["session_id"].as_str().unwrap().to_owned()
     };
     let (first, second, third) = (ran(1), ran(2), ran(3));
@@ -171,7 +167,7 @@ fn a14_checkpoints_go_with_their_session_and_nothing_else_is_touched() {
     assert_eq!(checkpoints(&lab), of(&[&third, &fourth]));
     lab.age(&third, 8);
     let lab = lab.config("sessions: {cleanup_after_days: 7}\n");
-    run(&lab, &[vec![write("c.new", "c\n")]], &[]);
+    lab.run_yolo(&Server::start(&script(&[vec![write("c.new", "c\n")]])), &[]).exits(0);
     assert_eq!(checkpoints(&lab), of(&[&fourth]));
     fs::remove_file(lab.ws().join("c.new")).unwrap();
     assert_eq!(rest(&lab), before);
@@ -181,7 +177,7 @@ fn a14_checkpoints_go_with_their_session_and_nothing_else_is_touched() {
 #[test]
 fn a14_checkpoints_that_cannot_go_are_told_and_the_session_goes_all_the_same() {
     let lab = repository(1);
-    run(&lab, &[vec![write("a.new", "a\n")]], &[]);
+    lab.run_yolo(&Server::start(&script(&[vec![write("a.new", "a\n")]])), &[]).exits(0);
     let id = session(&lab);
     fs::write(lab.ws().join(format!(".git/refs/agent/{id}/1.lock")), "").unwrap();
     let told = lab.agent(&["sessions", "rm", &id]).exits(0).stderr;
@@ -213,15 +209,16 @@ fn a14_a_checkpoint_runs_nothing_that_the_repository_names_and_holds_no_secret()
     }
     let lab =
         lab.file(".gitattributes", "* filter=evil\n").file("sub/.git", "gitdir: elsewhere\n").unprivileged();
-    let told = run(
-        &lab,
-        &[vec![
-            write("a.new", "new\n"),
-            write("token.txt", "correct-horse-battery-9"),
-            write("sub/x", "x\n"),
-        ]],
-        &[],
-    );
+    let told = lab
+        .run_yolo(
+            &Server::start(&script(&[vec![
+                write("a.new", "new\n"),
+                write("token.txt", "correct-horse-battery-9"),
+                write("sub/x", "x\n"),
+            ]])),
+            &[],
+        )
+        .exits(0);
     assert!(!lab.exists("ran"), "{}", told.stderr);
     assert!(told.stderr.contains("without these") && told.stderr.contains("sub/x"), "{}", told.stderr);
     let commit = format!("refs/agent/{}/1", session(&lab));
@@ -237,11 +234,11 @@ fn a14_a_checkpoint_runs_nothing_that_the_repository_names_and_holds_no_secret()
 fn checkpoints_are_made_in_a_linked_worktree_and_a_failure_names_the_directory_to_allow() {
     let lab =
         Lab::new().config("checkpoints: {enabled: true}\n").file("a.txt", "a\n").file("pkg/p.txt", "p\n");
-    lab.commit_all();
+    let lab = lab.committed();
     lab.git(&["worktree", "add", "-q", "../linked"]);
     for tree in ["../linked", "pkg"] {
         let server = Server::start(&script(&[vec![write("new.txt", "n\n")]]));
-        let done = lab.run(&server, &["--mode", "yolo", "--workspace", tree, "--json"]).exits(0);
+        let done = lab.run_yolo(&server, &["--workspace", tree, "--json"]).exits(0);
         assert!(!done.stderr.contains("no checkpoints"), "{tree}: {}", done.stderr);
         let id = done.json()["session_id"].as_str().unwrap().to_owned();
         let names = lab.git(&["ls-tree", "-r", "--name-only", &format!("refs/agent/{id}/1")]);
@@ -250,7 +247,7 @@ fn checkpoints_are_made_in_a_linked_worktree_and_a_failure_names_the_directory_t
     // The repository knows the worktree under another path.
     fs::rename(lab.outside().join("linked"), lab.outside().join("moved")).unwrap();
     let server = Server::start(&script(&[vec![write("other.txt", "n\n")]]));
-    let done = lab.run(&server, &["--mode", "yolo", "--workspace", "../moved"]).exits(0);
+    let done = lab.run_yolo(&server, &["--workspace", "../moved"]).exits(0);
     let hint = format!("--allow-write {}", lab.ws().canonicalize().unwrap().join(".git").display());
     assert_eq!(done.stderr.contains("no checkpoints"), confines(), "{}", done.stderr);
     assert_eq!(done.stderr.contains(&hint), confines(), "{}", done.stderr);
@@ -259,16 +256,18 @@ fn checkpoints_are_made_in_a_linked_worktree_and_a_failure_names_the_directory_t
 #[test]
 fn a14_without_a_repository_or_without_asking_there_are_no_checkpoints_and_the_run_goes_on() {
     let asking = || Lab::new().config("checkpoints: {enabled: true}\n");
-    let told = run(&asking(), &[vec![write("a", "a\n")], vec![write("b", "b\n")]], &[]);
+    let told = asking()
+        .run_yolo(&Server::start(&script(&[vec![write("a", "a\n")], vec![write("b", "b\n")]])), &[])
+        .exits(0);
     assert_eq!(told.stderr.matches("no checkpoints are made").count(), 1, "{}", told.stderr);
     let lab = repository(1).config("");
-    run(&lab, &[vec![write("a.new", "a\n")]], &[]);
+    lab.run_yolo(&Server::start(&script(&[vec![write("a.new", "a\n")]])), &[]).exits(0);
     assert!(!lab.exists(".git/refs/agent"));
     let dry = repository(1);
-    run(&dry, &[vec![write("a.new", "a\n")]], &["--dry-run"]);
+    dry.run_yolo(&Server::start(&script(&[vec![write("a.new", "a\n")]])), &["--dry-run"]).exits(0);
     assert!(!dry.exists(".git/refs/agent"));
     let unborn = asking().unprivileged();
     git(&unborn, &["init", "-q", "."]);
-    run(&unborn, &[vec![write("a.new", "a\n")]], &[]);
+    unborn.run_yolo(&Server::start(&script(&[vec![write("a.new", "a\n")]])), &[]).exits(0);
     assert_eq!(show(&unborn, 1, "a.new"), "a\n");
 }

@@ -262,7 +262,7 @@ fn ci_the_action_hands_each_input_over_in_a_variable_that_the_script_reads() {
 fn ci_a_cut_job_goes_on_from_its_uploaded_session() {
     let write =
         json!({"calls": [{"name": "write_file", "arguments": {"path": "half.txt", "content": "half\n"}}]});
-    let server = Server::start(&json!({"turns": [write, {"text": "late", "delay_ms": 600_000}]}).to_string());
+    let server = Server::turns(json!([write, {"text": "late", "delay_ms": 600_000}]));
     let first = Lab::new().file("a.txt", "a\n");
     let running = first.start_run(&server, &["--mode", "yolo"]);
     server.wait_for_request(2);
@@ -275,18 +275,18 @@ fn ci_a_cut_job_goes_on_from_its_uploaded_session() {
     let file = first.outside().join("session.jsonl");
     let imported = second.agent(&["sessions", "import", file.to_str().unwrap()]).exits(0).stdout;
     let read = json!({"calls": [{"name": "read_file", "arguments": {"path": "half.txt"}}]});
-    let server = Server::start(&json!({"turns": [read, {"text": "all done"}]}).to_string());
+    let server = Server::turns(json!([read, {"text": "all done"}]));
     let url = server.url();
     let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo", "--json"];
     let done = second.agent(&[&["resume"], &model[..], &["--", imported.trim()]].concat()).exits(0).json();
     assert_eq!((&done["status"], &done["output"]), (&json!("success"), &json!("all done")));
     let requests = server.requests();
-    let messages = requests[0].body["messages"].as_array().unwrap();
+    let messages = requests[0].messages();
     assert_eq!(messages[1]["content"], "task");
     assert!(
         messages.iter().any(|message| message["tool_calls"][0]["function"]["name"] == "write_file"),
         "{messages:?}"
     );
-    let messages = requests[1].body["messages"].as_array().unwrap();
+    let messages = requests[1].messages();
     assert!(messages.last().unwrap()["content"].as_str().unwrap().contains("half"), "{messages:?}");
 }

@@ -1,5 +1,6 @@
 //! In place of Claude Code: the command line that `@anthropic-ai/claude-agent-sdk` sends, and the messages that it reads.
 
+use crate::support::calls::{call, turn};
 use crate::support::claude_client::{ClaudeClient, FLAGS};
 use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
@@ -8,16 +9,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn write(path: &str) -> Value {
-    call("write_file", &json!({"path": path, "content": "x"}))
+    turn("write_file", &json!({"path": path, "content": "x"}))
 }
 
 /// The last request, in which the model reads the results of its calls.
@@ -35,8 +28,8 @@ fn once(lab: Lab, model: &Server, args: &[&str]) -> Finished {
 #[test]
 fn claude_system_init_assistant_user_and_result_are_a_turn() {
     let lab = Lab::new().file("a.txt", "content of a");
-    let model = server(
-        &json!([{"thinking": "hm", "text": "I look", "calls": [{"name": "read_file", "arguments": {"path": "a.txt", "limit": 5}}]},
+    let model = Server::turns(
+        json!([{"thinking": "hm", "text": "I look", "calls": [{"name": "read_file", "arguments": {"path": "a.txt", "limit": 5}}]},
         {"text": "the answer", "usage": {"input": 100, "cached_read": 20, "output": 7}}]),
     );
     let mut client = ClaudeClient::start(&lab, &model, &[]);
@@ -86,7 +79,7 @@ fn claude_system_init_assistant_user_and_result_are_a_turn() {
 fn claude_two_messages_are_two_runs_on_one_session_and_their_usage_adds_up() {
     let (lab, model) = (
         Lab::new(),
-        server(&json!([{"text": "first", "usage": {"input": 10, "output": 1}},
+        Server::turns(json!([{"text": "first", "usage": {"input": 10, "output": 1}},
         {"text": "second", "usage": {"input": 30, "output": 2}}])),
     );
     let mut client = ClaudeClient::start(&lab, &model, &[]);
@@ -108,7 +101,8 @@ fn claude_two_messages_are_two_runs_on_one_session_and_their_usage_adds_up() {
 
 #[test]
 fn claude_input_that_ends_early_lets_the_messages_run() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "first", "delay_ms": 100}, {"text": "second"}])));
+    let (lab, model) =
+        (Lab::new(), Server::turns(json!([{"text": "first", "delay_ms": 100}, {"text": "second"}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     client.say(&json!("one"));
     client.say(&json!("two"));
@@ -123,8 +117,10 @@ fn claude_input_that_ends_early_lets_the_messages_run() {
 #[test]
 fn claude_stream_events_come_with_partial_messages_only() {
     for (flag, is_streamed) in [(&["--include-partial-messages"][..], true), (&[], false)] {
-        let (lab, model) =
-            (Lab::new(), server(&json!([call("read_file", &json!({"path": "x"})), {"text": "some words"}])));
+        let (lab, model) = (
+            Lab::new(),
+            Server::turns(json!([turn("read_file", &json!({"path": "x"})), {"text": "some words"}])),
+        );
         let mut client = ClaudeClient::start(&lab, &model, flag);
         client.turn("task");
         let events = client.of("stream_event");
@@ -140,8 +136,8 @@ fn claude_stream_events_come_with_partial_messages_only() {
 #[test]
 fn claude_calls_of_subagents_have_their_parent_and_their_texts_are_not_shown() {
     let lab = Lab::new().file("a.txt", "content");
-    let model = server(&json!([call("dispatch_subagent", &json!({"task": "look"})),
-        call("read_file", &json!({"path": "a.txt"})), {"text": "what the subagent says"}, {"text": "done"}]));
+    let model = Server::turns(json!([turn("dispatch_subagent", &json!({"task": "look"})),
+        turn("read_file", &json!({"path": "a.txt"})), {"text": "what the subagent says"}, {"text": "done"}]));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     client.turn("task");
     let blocks: Vec<Value> = client
@@ -157,7 +153,7 @@ fn claude_calls_of_subagents_have_their_parent_and_their_texts_are_not_shown() {
 #[test]
 fn claude_result_has_the_subtype_of_each_end_that_is_no_success() {
     let looks: Vec<Value> =
-        (0..60).map(|n| call("list_files", &json!({"path": ".", "depth": n % 3 + 1}))).collect();
+        (0..60).map(|n| turn("list_files", &json!({"path": ".", "depth": n % 3 + 1}))).collect();
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;
     let no_json = json!([{"text": "no"}, {"text": "no"}, {"text": "no"}, {"text": "no"}]);
     let priced = "costs: {prices_file: prices.yaml}\n";
@@ -177,7 +173,7 @@ fn claude_result_has_the_subtype_of_each_end_that_is_no_success() {
             5,
         ),
     ] {
-        let (lab, model) = (Lab::new().config(config).file("prices.yaml", prices), server(&turns));
+        let (lab, model) = (Lab::new().config(config).file("prices.yaml", prices), Server::turns(turns));
         let mut client = ClaudeClient::start(&lab, &model, flags);
         let result = client.turn("task");
         assert_eq!((&result["subtype"], &result["is_error"]), (&json!(subtype), &json!(true)), "{result}");
@@ -192,7 +188,7 @@ fn claude_budget_is_that_of_all_messages() {
     let prices = "models: {anthropic/mock: {input: 1, output: 1, output_limit: 10}}";
     let turn = json!({"text": "x", "usage": {"input": 1_100_000, "output": 10}});
     let (lab, model) =
-        (Lab::new().config(config).file("prices.yaml", prices), server(&json!([turn, turn, turn])));
+        (Lab::new().config(config).file("prices.yaml", prices), Server::turns(json!([turn, turn, turn])));
     let mut client = ClaudeClient::start(&lab, &model, &["--max-budget-usd=1"]);
     let first = client.turn("one");
     assert_eq!(first["subtype"], "success", "{first}");
@@ -205,7 +201,7 @@ fn claude_budget_is_that_of_all_messages() {
 #[test]
 fn claude_a_schema_makes_the_value_part_of_the_result() {
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "{\"n\": 1}"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "{\"n\": 1}"}])));
     let mut client = ClaudeClient::start(&lab, &model, &["--json-schema", schema]);
     assert_eq!(client.turn("a number")["structured_output"], json!({"n": 1}));
     let bad = once(Lab::new(), &model, &["-p", "--output-format=json", "--json-schema={\"type\": 7}", "x"])
@@ -215,7 +211,7 @@ fn claude_a_schema_makes_the_value_part_of_the_result() {
 
 #[test]
 fn claude_images_reach_the_model_and_what_is_none_is_an_error() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "seen"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "seen"}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     let image = |data: &str| {
         json!([{"type": "text", "text": "look"},
@@ -234,7 +230,7 @@ fn claude_images_reach_the_model_and_what_is_none_is_an_error() {
 #[test]
 fn claude_resumes_and_copies_a_session_of_a_project_that_was_renamed() {
     let answers: Vec<Value> = (1..=3).map(|n| json!({"text": format!("answer {n}")})).collect();
-    let (lab, model) = (Lab::new(), server(&json!(answers)));
+    let (lab, model) = (Lab::new(), Server::turns(json!(answers)));
     let (old, new, other) = (lab.ws().join("old"), lab.ws().join("new"), lab.ws().join("other"));
     fs::create_dir(&old).unwrap();
     let turn = |directory: &Path, flags: &[&str]| {
@@ -261,7 +257,7 @@ fn claude_resumes_and_copies_a_session_of_a_project_that_was_renamed() {
 #[test]
 fn claude_sessions_are_resumed_continued_copied_and_created_with_an_id() {
     let answers: Vec<Value> = (1..=6).map(|n| json!({"text": format!("answer {n}")})).collect();
-    let (lab, model) = (Lab::new(), server(&json!(answers)));
+    let (lab, model) = (Lab::new(), Server::turns(json!(answers)));
     let turn = |flags: &[&str]| {
         let mut client = ClaudeClient::start(&lab, &model, flags);
         let result = client.turn("go on");
@@ -291,7 +287,8 @@ fn claude_sessions_are_resumed_continued_copied_and_created_with_an_id() {
 
 #[test]
 fn claude_text_and_json_print_the_end_of_one_run() {
-    let model = server(&json!([{"text": "the answer"}, {"text": "the answer"}, {"text": "from a pipe"}]));
+    let model =
+        Server::turns(json!([{"text": "the answer"}, {"text": "the answer"}, {"text": "from a pipe"}]));
     let text = once(Lab::new(), &model, &["-p", "do it", "--model", "mock", "--thinking=adaptive"]).exits(0);
     assert_eq!(text.stdout, "the answer\n");
     assert!(text.stderr.contains("--thinking"), "{}", text.stderr);
@@ -301,14 +298,14 @@ fn claude_text_and_json_print_the_end_of_one_run() {
     let piped = once(Lab::new().stdin("the task"), &model, &["--print", "--model", "mock"]).exits(0);
     assert_eq!(piped.stdout, "from a pipe\n");
     assert!(told(&model).contains("the task"));
-    let failing = server(&json!([{"error": {"status": 400}}]));
+    let failing = Server::turns(json!([{"error": {"status": 400}}]));
     let failed = once(Lab::new(), &failing, &["-p", "x", "--model", "mock"]).exits(1);
     assert!(failed.stdout.is_empty() && failed.stderr.contains("400"), "{} {}", failed.stdout, failed.stderr);
 }
 
 #[test]
 fn claude_flags_without_a_counterpart_warn_and_those_that_take_permission_away_exit_3() {
-    let model = server(&json!([{"text": "done"}]));
+    let model = Server::done();
     let lab = Lab::new();
     let flags = [
         "--thinking=adaptive",
@@ -363,7 +360,7 @@ fn claude_permission_prompts_host_and_the_mode_auto_permit_no_call() {
         &["--permission-mode=auto"],
         &["--permission-mode=auto", "--allowedTools", "Write", "Edit(**)"],
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([write("a.txt"), {"text": "done"}])));
         let mut client = ClaudeClient::start(&lab, &model, flags);
         assert_eq!(client.turn("task")["subtype"], "success", "{flags:?}");
         assert!(!lab.exists("a.txt"), "{flags:?}");
@@ -371,7 +368,7 @@ fn claude_permission_prompts_host_and_the_mode_auto_permit_no_call() {
         assert_eq!(client.warnings().contains("no classifier"), is_auto, "{flags:?}: {}", client.warnings());
         assert_eq!(client.of("system")[0]["permissionMode"], "default", "{flags:?}");
     }
-    let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([write("a.txt"), {"text": "done"}])));
     let mut client = ClaudeClient::asked(&lab, &model, &["--permission-prompts=host"]);
     client.say(&json!("task"));
     let question = client.request("can_use_tool");
@@ -389,8 +386,8 @@ fn claude_add_dir_does_not_widen_a_configured_list() {
         fs::create_dir(&extra).unwrap();
         let lab = lab.config(config);
         let file = extra.join("f");
-        let model = server(&json!([
-            call("run_command", &json!({"command": format!("touch {}", file.display())})), {"text": "done"}]));
+        let model =
+            Server::calls([call("run_command", &json!({"command": format!("touch {}", file.display())}))]);
         let directory = extra.to_str().unwrap();
         let flags = ["--add-dir", directory, "--allowedTools=Bash"];
         let mut client = ClaudeClient::start(&lab, &model, &flags);
@@ -402,7 +399,7 @@ fn claude_add_dir_does_not_widen_a_configured_list() {
 
 #[test]
 fn claude_permission_modes_and_lists_of_tools_permit_what_they_name() {
-    let command = call("run_command", &json!({"command": "touch command.txt"}));
+    let command = turn("run_command", &json!({"command": "touch command.txt"}));
     let bypass = ["--permission-mode=bypassPermissions", "--allow-dangerously-skip-permissions"];
     for (config, flags, writes, runs) in [
         ("", &[][..], false, false),
@@ -430,7 +427,7 @@ fn claude_permission_modes_and_lists_of_tools_permit_what_they_name() {
         ),
     ] {
         let (lab, model) =
-            (Lab::new().config(config), server(&json!([write("tool.txt"), command, {"text": "done"}])));
+            (Lab::new().config(config), Server::turns(json!([write("tool.txt"), command, {"text": "done"}])));
         let mut client = ClaudeClient::start(&lab, &model, flags);
         let result = client.turn("task");
         assert_eq!(
@@ -443,7 +440,7 @@ fn claude_permission_modes_and_lists_of_tools_permit_what_they_name() {
 
 #[test]
 fn claude_refused_tools_are_not_offered_and_denials_are_listed() {
-    let (lab, model) = (Lab::new(), server(&json!([write("no.txt"), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([write("no.txt"), {"text": "done"}])));
     let mut client = ClaudeClient::start(&lab, &model, &["--disallowedTools=Bash"]);
     let result = client.turn("task");
     let tools = model.requests()[0].body["tools"].to_string();
@@ -467,7 +464,7 @@ fn claude_mcp_servers_of_the_client_run_and_strict_leaves_out_the_others() {
     let config = servers.to_string();
     let lab = lab.file("servers.json", &config);
     for (value, strict) in [(config.as_str(), false), ("servers.json", true)] {
-        let model = server(&json!([call("mcp__test__echo", &json!({"text": "hello"})), {"text": "done"}]));
+        let model = Server::calls([call("mcp__test__echo", &json!({"text": "hello"}))]);
         let mut flags = vec!["--mcp-config", value, "--allowedTools=mcp__test"];
         flags.extend(strict.then_some("--strict-mcp-config"));
         let mut client = ClaudeClient::start(&lab, &model, &flags);
@@ -482,7 +479,7 @@ fn claude_mcp_servers_of_the_client_run_and_strict_leaves_out_the_others() {
         "none.json",
         "{\"mcpServers\": {\"x\": {\"type\": \"sse\", \"url\": \"https://x\"}}}",
     ] {
-        let model = server(&json!([{"text": "unused"}]));
+        let model = Server::turns(json!([{"text": "unused"}]));
         once(Lab::new(), &model, &["-p", "x", "--model=mock", "--mcp-config", wrong]).exits(3);
     }
 }

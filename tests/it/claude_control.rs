@@ -1,5 +1,6 @@
 //! In place of Claude Code: control requests in both directions, and clients that lie, flood, are slow or die.
 
+use crate::support::calls::{call, turn};
 use crate::support::claude_client::ClaudeClient;
 use crate::support::run::Lab;
 use crate::support::server::Server;
@@ -10,16 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn write(path: &str) -> Value {
-    call("write_file", &json!({"path": path, "content": "x"}))
+    turn("write_file", &json!({"path": path, "content": "x"}))
 }
 
 /// The last request, in which the model reads the results of its calls.
@@ -35,7 +28,7 @@ fn hooks(event: &str, more: &Value) -> Value {
 
 #[test]
 fn claude_initialize_answers_what_it_honours_and_refuses_what_takes_permission_away() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "{\"n\": 1}"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "{\"n\": 1}"}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     for refused in [
         json!({"settings": "{}"}),
@@ -81,8 +74,8 @@ fn claude_initialize_answers_what_it_honours_and_refuses_what_takes_permission_a
 #[test]
 fn claude_interrupt_ends_the_run_and_the_next_message_runs() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let sleeps = call("run_command", &json!({"command": format!("sleep {seconds}")}));
-    let model = server(&json!([sleeps, {"text": "next"}]));
+    let sleeps = turn("run_command", &json!({"command": format!("sleep {seconds}")}));
+    let model = Server::turns(json!([sleeps, {"text": "next"}]));
     let mut client = ClaudeClient::start(&lab, &model, &["--dangerously-skip-permissions"]);
     assert_eq!(client.control(&json!({"subtype": "interrupt"}))["subtype"], "success", "nothing runs yet");
     client.say(&json!("sleep"));
@@ -99,8 +92,10 @@ fn claude_interrupt_ends_the_run_and_the_next_message_runs() {
 #[test]
 fn claude_set_permission_mode_applies_at_once_and_bypass_needs_its_flag() {
     for (flags, may_bypass) in [(&[][..], false), (&["--allow-dangerously-skip-permissions"], true)] {
-        let (lab, model) =
-            (Lab::new(), server(&json!([write("a.txt"), {"text": "one"}, write("b.txt"), {"text": "two"}])));
+        let (lab, model) = (
+            Lab::new(),
+            Server::turns(json!([write("a.txt"), {"text": "one"}, write("b.txt"), {"text": "two"}])),
+        );
         let mut client = ClaudeClient::start(&lab, &model, flags);
         client.turn("one");
         let set = |mode: &str| json!({"subtype": "set_permission_mode", "mode": mode});
@@ -120,7 +115,8 @@ fn claude_set_permission_mode_applies_at_once_and_bypass_needs_its_flag() {
 
 #[test]
 fn claude_set_model_selects_the_model_of_the_next_run() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "one"}, {"text": "two"}, {"text": "three"}])));
+    let (lab, model) =
+        (Lab::new(), Server::turns(json!([{"text": "one"}, {"text": "two"}, {"text": "three"}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     client.turn("one");
     assert_eq!(client.control(&json!({"subtype": "set_model", "model": "other"}))["subtype"], "success");
@@ -134,7 +130,7 @@ fn claude_set_model_selects_the_model_of_the_next_run() {
 
 #[test]
 fn claude_other_control_requests_and_lines_that_are_none_get_errors_and_the_session_goes_on() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     for subtype in ["rewind_files", "mcp_status", "set_max_thinking_tokens", "can_use_tool", "nonsense", ""] {
         let answer = client.control(&json!({ "subtype": subtype }));
@@ -173,7 +169,7 @@ fn s20_claude_can_use_tool_decides_and_what_is_no_clear_approval_is_a_refusal() 
         (json!({"behavior": "allow", "updatedInput": {"nonsense": 1}}), false),
         (json!({"behavior": "allow", "updatedInput": {"file_path": "../../etc/x", "content": "x"}}), false),
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([write("new.txt"), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([write("new.txt"), {"text": "done"}])));
         let mut client = ClaudeClient::asked(&lab, &model, &[]);
         client.say(&json!("write"));
         let asked = client.request("can_use_tool");
@@ -191,7 +187,8 @@ fn s20_claude_can_use_tool_decides_and_what_is_no_clear_approval_is_a_refusal() 
 fn claude_can_use_tool_may_change_the_arguments_within_the_rules() {
     let config = "policy: {rules: [{action: deny, tool: write_file, path: secret.txt}]}\n";
     for (path, is_written) in [("other.txt", true), ("secret.txt", false)] {
-        let (lab, model) = (Lab::new().config(config), server(&json!([write("new.txt"), {"text": "done"}])));
+        let (lab, model) =
+            (Lab::new().config(config), Server::turns(json!([write("new.txt"), {"text": "done"}])));
         let mut client = ClaudeClient::asked(&lab, &model, &[]);
         client.say(&json!("write"));
         let asked = client.request("can_use_tool");
@@ -206,7 +203,7 @@ fn claude_can_use_tool_may_change_the_arguments_within_the_rules() {
 
 #[test]
 fn claude_can_use_tool_with_interrupt_ends_the_run() {
-    let (lab, model) = (Lab::new(), server(&json!([write("new.txt"), {"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([write("new.txt"), {"text": "unused"}])));
     let mut client = ClaudeClient::asked(&lab, &model, &[]);
     client.say(&json!("write"));
     let asked = client.request("can_use_tool");
@@ -218,7 +215,7 @@ fn claude_can_use_tool_with_interrupt_ends_the_run() {
 
 #[test]
 fn claude_a_question_is_withdrawn_when_the_run_is_interrupted_and_refused_when_the_input_ends() {
-    let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), write("b.txt"), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([write("a.txt"), write("b.txt"), {"text": "done"}])));
     let mut client = ClaudeClient::asked(&lab, &model, &[]);
     client.say(&json!("write"));
     let asked = client.request("can_use_tool");
@@ -254,7 +251,7 @@ fn claude_hook_callback_before_a_call_denies_asks_changes_and_blocks_when_it_fai
         (Ok(json!({})), false),
         (Err("thrown"), false),
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([write("new.txt"), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([write("new.txt"), {"text": "done"}])));
         let mut client = ClaudeClient::start(&lab, &model, &[]);
         let set = client.control(&hooks("PreToolUse", &json!({"matcher": "Write|Bash"})));
         assert_eq!(set["response"]["hooks_applied"], true, "{set}");
@@ -286,13 +283,13 @@ fn claude_an_approval_by_a_hook_covers_no_call_of_a_subagent_or_run_with_the_sam
         let arguments = json!({"command": format!("touch {file}; rm -r dummy")});
         json!({"calls": [{"id": "same", "name": "run_command", "arguments": arguments}]})
     };
-    let dispatch = || call("dispatch_subagent", &json!({"agent_type": "test", "task": "look"}));
+    let dispatch = || turn("dispatch_subagent", &json!({"agent_type": "test", "task": "look"}));
     for turns in [
         json!([touch("first"), dispatch(), touch("second"), {"text": "looked"}, {"text": "done"}]),
         json!([dispatch(), touch("first"), {"text": "looked"}, touch("second"), {"text": "done"}]),
         json!([dispatch(), touch("first"), {"text": "looked"}, dispatch(), touch("second"), {"text": "looked"}, {"text": "done"}]),
     ] {
-        let (lab, model) = (Lab::new().file("dummy/a", "a"), server(&turns));
+        let (lab, model) = (Lab::new().file("dummy/a", "a"), Server::turns(turns.clone()));
         let mut client = ClaudeClient::start(&lab, &model, &[]);
         client.control(&hooks("PreToolUse", &json!({"matcher": "Bash"})));
         client.say(&json!("x"));
@@ -312,8 +309,8 @@ fn claude_an_approval_by_a_hook_does_not_cover_arguments_that_a_later_hook_sets(
         [(json!({}), true), (json!({"updatedInput": {"command": "touch new; rm -r dummy"}}), false)]
     {
         let turns =
-            json!([call("run_command", &json!({"command": "touch new; rm -r ./dummy"})), {"text": "done"}]);
-        let (lab, model) = (Lab::new().file("dummy/a", "a"), server(&turns));
+            json!([turn("run_command", &json!({"command": "touch new; rm -r ./dummy"})), {"text": "done"}]);
+        let (lab, model) = (Lab::new().file("dummy/a", "a"), Server::turns(turns.clone()));
         let mut client = ClaudeClient::start(&lab, &model, &[]);
         client.control(&hooks("PreToolUse", &json!({"hookCallbackIds": ["h0", "h1"]})));
         client.say(&json!("x"));
@@ -330,7 +327,7 @@ fn claude_an_approval_by_a_hook_does_not_cover_arguments_that_a_later_hook_sets(
 fn claude_a_hook_that_asks_or_changes_arguments_reaches_the_client_and_a_silent_one_blocks() {
     let (lab, model) = (
         Lab::new().file("b.txt", "content of b"),
-        server(&json!([call("read_file", &json!({"path": "a.txt"})), {"text": "done"}])),
+        Server::calls([call("read_file", &json!({"path": "a.txt"}))]),
     );
     let mut client = ClaudeClient::asked(&lab, &model, &[]);
     client.control(&hooks("PreToolUse", &json!({})));
@@ -348,7 +345,7 @@ fn claude_a_hook_that_asks_or_changes_arguments_reaches_the_client_and_a_silent_
 
     let (lab, model) = (
         Lab::new().file("a.txt", "content of a"),
-        server(&json!([call("read_file", &json!({"path": "a.txt"})), {"text": "done"}])),
+        Server::calls([call("read_file", &json!({"path": "a.txt"}))]),
     );
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     client.control(&hooks("PreToolUse", &json!({"timeout": 1})));
@@ -362,8 +359,7 @@ fn claude_a_hook_that_asks_or_changes_arguments_reaches_the_client_and_a_silent_
 
 #[test]
 fn claude_hook_callbacks_after_a_call_at_the_end_and_for_a_message() {
-    let (lab, model) =
-        (Lab::new(), server(&json!([call("read_file", &json!({"path": "none"})), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::calls([call("read_file", &json!({"path": "none"}))]));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     let matcher = |id: &str| json!([{"hookCallbackIds": [id]}]);
     client.control(&json!({"subtype": "initialize", "hooks": {"PostToolUse": matcher("post"), "PostToolUseFailure": matcher("failure"),
@@ -429,8 +425,7 @@ fn with_calc(lab: &Lab, model: &Server) -> ClaudeClient {
 
 #[test]
 fn claude_mcp_message_carries_a_server_of_the_client_in_both_directions() {
-    let (lab, model) =
-        (Lab::new(), server(&json!([call("mcp__calc__add", &json!({"a": 1})), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::calls([call("mcp__calc__add", &json!({"a": 1}))]));
     let mut client = with_calc(&lab, &model);
     let called = serve_calc(&mut client);
     assert_eq!(called["request"]["message"]["params"]["arguments"], json!({"a": 1}));
@@ -449,8 +444,7 @@ fn claude_mcp_message_carries_a_server_of_the_client_in_both_directions() {
 fn claude_a_server_of_the_client_that_lies_or_fails_is_an_error_for_the_model() {
     // Fault A10: a bare text is an answer.
     for (lie, is_error) in [(json!("no result"), false), (json!({"isError": true, "content": []}), true)] {
-        let (lab, model) =
-            (Lab::new(), server(&json!([call("mcp__calc__add", &json!({})), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::calls([call("mcp__calc__add", &json!({}))]));
         let mut client = with_calc(&lab, &model);
         let called = serve_calc(&mut client);
         reply(&mut client, &called, &lie);
@@ -458,7 +452,7 @@ fn claude_a_server_of_the_client_that_lies_or_fails_is_an_error_for_the_model() 
         let results = client.of("user");
         assert_eq!(results[0]["message"]["content"][0]["is_error"], is_error, "{lie} {}", results[0]);
     }
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = with_calc(&lab, &model);
     let first = client.request("mcp_message");
     client.client.send(&json!({"type": "control_response",
@@ -470,8 +464,8 @@ fn claude_a_server_of_the_client_that_lies_or_fails_is_an_error_for_the_model() 
 #[test]
 fn l33_claude_a_client_that_dies_ends_run_and_children_within_a_second() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let sleeps = call("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}));
-    let model = server(&json!([sleeps, {"text": "unused"}]));
+    let sleeps = turn("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}));
+    let model = Server::turns(json!([sleeps, {"text": "unused"}]));
     let mut command = lab.command(&[
         "-p",
         "sleep",
@@ -494,7 +488,7 @@ fn l33_claude_a_client_that_dies_ends_run_and_children_within_a_second() {
 /// The types of the messages allow them.
 #[test]
 fn claude_further_fields_of_a_message_have_no_effect() {
-    let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([write("a.txt"), {"text": "done"}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     for request in [
         json!({"subtype": "set_model", "model": "other", "mode": "bypassPermissions"}),
@@ -514,7 +508,7 @@ fn claude_a_slow_client_gets_everything() {
     for more in
         [&["--output-format=stream-json", "--include-partial-messages"][..], &["--output-format=json"]]
     {
-        let (lab, model) = (Lab::new(), server(&json!([{"text": text, "chunk": 400}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([{"text": text, "chunk": 400}])));
         let mut command = lab.command(&[&["-p", "x", "--model=mock"], more].concat());
         command
             .env("ANTHROPIC_BASE_URL", model.url())
@@ -535,7 +529,7 @@ fn claude_a_slow_client_gets_everything() {
 
 #[test]
 fn claude_a_client_that_floods_gets_errors_for_messages_that_cannot_wait() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "late", "delay_ms": 60_000}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "late", "delay_ms": 60_000}])));
     let mut client = ClaudeClient::start(&lab, &model, &[]);
     for _ in 0..70 {
         client.say(&json!("x"));
@@ -552,7 +546,7 @@ fn claude_a_client_that_floods_gets_errors_for_messages_that_cannot_wait() {
 #[test]
 fn claude_ends_in_order_for_a_client_that_sends_half_a_line() {
     for part in ["", "{\"type\":\"user\"", "GET / HTTP/1.1\r\n\r\n"] {
-        let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
         let mut client = ClaudeClient::start(&lab, &model, &[]);
         client.client.send_part(part);
         assert_eq!(client.leave(), Some(0), "{part:?}");

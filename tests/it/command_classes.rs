@@ -3,8 +3,8 @@
 use crate::support::calls::obeyed;
 use crate::support::run::Lab;
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n").file("kept.txt", "kept\n").file("sub/b.txt", "beta\n")
+fn with_three_files() -> Lab {
+    Lab::with_a_txt().file("kept.txt", "kept\n").file("sub/b.txt", "beta\n")
 }
 
 fn texts(commands: &[&str]) -> Vec<String> {
@@ -37,7 +37,7 @@ fn s07_the_worst_part_of_a_command_decides() {
         "grep -c a a.txt 2>/dev/null # touch made",
         "cat a.txt\nls",
     ];
-    all_are_told(&lab(), "confirm-sensitive", &runs, "exit_code: 0");
+    all_are_told(&with_three_files(), "confirm-sensitive", &runs, "exit_code: 0");
     let asked = [
         "ls; touch made",
         "ls && touch made",
@@ -49,7 +49,7 @@ fn s07_the_worst_part_of_a_command_decides() {
         "ls )",
         "cd sub && cat ../../b.txt",
     ];
-    let lab = lab();
+    let lab = with_three_files();
     all_are_told(&lab, "confirm-sensitive", &[&asked[..], &DESTRUCTIVE].concat(), "needs a confirmation");
     assert!(!lab.exists("made") && lab.exists("sub/b.txt"));
 }
@@ -57,7 +57,7 @@ fn s07_the_worst_part_of_a_command_decides() {
 #[test]
 fn what_cannot_be_undone_runs_in_yolo() {
     for command in DESTRUCTIVE {
-        let lab = lab();
+        let lab = with_three_files();
         let result = obeyed(&lab, "yolo", &texts(&[command])).remove(0);
         assert!(result.contains("exit_code") && !lab.exists("sub/b.txt"), "{command}: {result}");
     }
@@ -65,7 +65,7 @@ fn what_cannot_be_undone_runs_in_yolo() {
 
 #[test]
 fn s09_allowed_only_takes_known_commands_in_lists_and_pipes_only() {
-    let lab = lab().config("commands: {allowed_only: true}\n");
+    let lab = with_three_files().config("commands: {allowed_only: true}\n");
     all_are_told(&lab, "yolo", &["ls; cat a.txt | wc -l", "cd sub && ls"], "exit_code: 0");
     let refused = ["touch made", "ls; touch made", "ls > made", "sh -c ls", "if true; then ls; fi"];
     all_are_told(&lab, "yolo", &refused, "`commands.allowed_only` permits only");
@@ -74,7 +74,7 @@ fn s09_allowed_only_takes_known_commands_in_lists_and_pipes_only() {
 
 #[test]
 fn s11_what_a_command_writes_is_held_to_the_rules_about_files_in_every_form() {
-    let lab = lab().config("guardrails: {protected_files: [kept.txt]}\n");
+    let lab = with_three_files().config("guardrails: {protected_files: [kept.txt]}\n");
     let refused = [
         "sed -i s/k/x/ kept.txt",
         "cp a.txt kept.txt",

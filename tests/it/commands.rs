@@ -1,6 +1,7 @@
 //! `run_command`, called by a model over HTTP.
 
-use crate::support::run::{KEY, Lab};
+use crate::support::calls::results;
+use crate::support::run::{KEY, Lab, YOLO};
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use rustix::process::Signal;
@@ -37,20 +38,10 @@ fn command(text: &str) -> Value {
     json!({"command": text})
 }
 
-/// What the tools answered, in order, as the last request tells it.
-fn results(server: &Server) -> Vec<String> {
-    let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
-}
-
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-
 /// Runs these commands in a new workspace, in yolo; what each answered.
-fn run(lab: &Lab, arguments: impl IntoIterator<Item = Value>) -> Vec<String> {
+fn results_of(lab: &Lab, arguments: impl IntoIterator<Item = Value>) -> Vec<String> {
     let server = commands(arguments);
-    lab.run(&server, &YOLO).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     results(&server)
 }
 
@@ -87,7 +78,7 @@ fn t14_a_failure_keeps_both_streams_and_the_exit_code_and_says_so_first() {
         command("kill -KILL $$"),
         command("true"),
     ]);
-    let done = lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let done = lab.run_yolo(&server, &[]).exits(0);
     let all = results(&server);
     assert_eq!(all[0], "Error: Command failed with exit_code: 3\nstdout:\no\nstderr:\ne");
     assert_eq!(all[1], "stdout:\nx\nstderr:\ny\nexit_code: 0");
@@ -102,7 +93,7 @@ fn t14_a_failure_keeps_both_streams_and_the_exit_code_and_says_so_first() {
     assert!(errors[0].ends_with("Command failed with exit_code: 3"), "{}", errors[0]);
 
     let server = commands([command("echo o; exit 3")]);
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     assert_eq!(json["tools_used"][0]["success"], false);
     assert!(json["tools_used"][0]["error"].as_str().unwrap().contains("exit_code: 3"), "{json}");
 }
@@ -112,7 +103,7 @@ fn t15_a_timeout_ends_everything_the_command_started_and_gives_advice() {
     both(|lab| {
         let seconds = unique_seconds();
         let server = commands([json!({"command": format!("echo begun; {}", tree(&seconds)), "timeout": 1})]);
-        lab.run(&server, &YOLO).exits(0);
+        lab.run_yolo(&server, &[]).exits(0);
         assert_eq!(survivors(&seconds), 0);
         let text = &results(&server)[0];
         for part in ["Error: Command timed out after 1 s", "larger `timeout`", "split", "stdout:\nbegun"] {
@@ -126,7 +117,7 @@ fn t15_a_timeout_ends_everything_the_command_started_and_gives_advice() {
 
 #[test]
 fn t16_a_number_above_600_is_milliseconds_and_600_is_seconds() {
-    let all = run(
+    let all = results_of(
         &Lab::new(),
         [json!({"command": "sleep 300", "timeout": 700}), json!({"command": "sleep 0.8", "timeout": 600})],
     );
@@ -137,8 +128,10 @@ fn t16_a_number_above_600_is_milliseconds_and_600_is_seconds() {
 #[test]
 fn t17_nothing_waits_for_standard_input_and_nobody_reads_ours() {
     let lab = Lab::new().stdin("for the agent only\n");
-    let all =
-        run(&lab, [command("cat; echo end"), command("read -r line; echo \"[$line]\""), command("wc -c")]);
+    let all = results_of(
+        &lab,
+        [command("cat; echo end"), command("read -r line; echo \"[$line]\""), command("wc -c")],
+    );
     assert_eq!(all[0], "stdout:\nend\nexit_code: 0");
     assert_eq!(all[1], "stdout:\n[]\nexit_code: 0");
     assert_eq!(all[2], "stdout:\n0\nexit_code: 0");
@@ -153,7 +146,7 @@ fn t18_a_long_output_is_cut_to_head_and_tail_and_the_rest_can_be_read() {
             ("grep", json!({"text": "777", "path": "output:c1"})),
         ],
     ]));
-    Lab::new().run(&server, &YOLO).exits(0);
+    Lab::new().run_yolo(&server, &[]).exits(0);
     let all = results(&server);
     assert!(all[0].starts_with("stdout:\n1\n2\n"), "{}", all[0]);
     assert!(all[0].contains("\n100\n[... 850 lines omitted ...]\n951\n"), "{}", all[0]);
@@ -163,7 +156,7 @@ fn t18_a_long_output_is_cut_to_head_and_tail_and_the_rest_can_be_read() {
     assert!(all[2].contains("777"), "{}", all[2]);
 
     let lab = Lab::new().config("commands: {max_output_lines: 20}\n");
-    let text = &run(&lab, [command("seq 100")])[0];
+    let text = &results_of(&lab, [command("seq 100")])[0];
     assert!(text.contains("\n10\n[... 85 lines omitted ...]\n96\n"), "{text}");
 }
 
@@ -208,7 +201,7 @@ fn t19_the_working_directory_stays_inside_the_workspace() {
     let bad = ["..", "/", "sub/../..", "out", "out/tmp", beside.as_str(), prefix.as_str()];
     let cwds = good.iter().map(|(cwd, _)| *cwd).chain(bad).chain(["missing", "sub/deep/x"]);
     let here = "touch \"$PWD/ran\"; basename \"$PWD\"";
-    let all = run(&lab, cwds.map(|cwd| json!({"command": here, "cwd": cwd})));
+    let all = results_of(&lab, cwds.map(|cwd| json!({"command": here, "cwd": cwd})));
     for ((cwd, name), text) in good.iter().zip(&all) {
         assert_eq!(*text, format!("stdout:\n{name}\nexit_code: 0"), "{cwd}");
     }
@@ -227,7 +220,7 @@ fn t19_the_working_directory_stays_inside_the_workspace() {
 fn t20_variables_of_the_call_and_of_the_configuration_are_merged() {
     let lab = Lab::new().config("commands: {env: {FROM_FILE: file, BOTH: file}}\n").env("LANG", "C.UTF-8");
     let echo = "echo \"$X|$FROM_FILE|$BOTH|$LANG|$GIT_TERMINAL_PROMPT|$PAGER\"";
-    let all = run(
+    let all = results_of(
         &lab,
         [
             json!({"command": echo, "env": {"X": "a b'\"$c", "BOTH": "call"}}),
@@ -259,7 +252,7 @@ fn t20_children_get_an_allow_list_and_never_a_key() {
             json!({"command": "echo \"<$MINE|$BEARER>\"", "env": {"MINE": KEY, "BEARER": format!("Bearer {KEY}")}}),
             json!({"command": "echo \"<$MINE>\"", "env": {"MINE": token}}),
         ]);
-        lab.run(&server, &YOLO).exits(0);
+        lab.run_yolo(&server, &[]).exits(0);
         let all = results(&server);
         let names: Vec<&str> =
             all[0].lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
@@ -286,7 +279,7 @@ fn t20_children_get_an_allow_list_and_never_a_key() {
 fn a_search_path_inside_the_workspace_decides_no_program() {
     let lab = Lab::new().script("bin/ls", "#!/bin/sh\necho the wrong ls\n");
     let path = format!("{}:.:bin:{}", lab.ws().join("bin").display(), std::env::var("PATH").unwrap());
-    let all = run(&lab.env("PATH", &path), [command("ls")]);
+    let all = results_of(&lab.env("PATH", &path), [command("ls")]);
     assert_eq!(all[0], "stdout:\nbin\nexit_code: 0");
 }
 
@@ -406,7 +399,7 @@ fn s06_what_destroys_never_runs_in_no_mode_however_it_is_written() {
     let lab = lab.env("PATH", &format!("{dir}:{}", std::env::var("PATH").unwrap()));
 
     let server = commands(BLOCKED.iter().map(|text| command(text)));
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     for (text, result) in BLOCKED.iter().zip(results(&server)) {
         assert!(result.starts_with("Error: Command blocked by security policy: '"), "{text:?}: {result}");
     }
@@ -416,13 +409,13 @@ fn s06_what_destroys_never_runs_in_no_mode_however_it_is_written() {
     assert!(!std::path::Path::new("/dev/sdzz9").exists());
 
     // The stand-ins would have left their mark.
-    for (text, result) in TALK.iter().zip(run(&lab, TALK.iter().map(|text| command(text)))) {
+    for (text, result) in TALK.iter().zip(results_of(&lab, TALK.iter().map(|text| command(text)))) {
         assert!(result.ends_with("exit_code: 0"), "{text:?}: {result}");
     }
     assert!(lab.exists("ran"), "`rm -rf build` went to the stand-in");
     // Nor in a dry run, where nothing runs, is it said that it would.
     let server = commands([command("rm -fr /")]);
-    lab.run(&server, &["--mode", "yolo", "--dry-run"]).exits(0);
+    lab.run_yolo(&server, &["--dry-run"]).exits(0);
     assert!(results(&server)[0].contains("blocked by security policy"));
 }
 
@@ -436,7 +429,8 @@ fn s08_patterns_and_safe_commands_of_the_configuration_count() {
         .config(config)
         .script("check", "#!/bin/sh\necho checked \"$@\"\n")
         .script("deploy", "#!/bin/sh\ntouch deployed\n");
-    let all = run(&lab, [command("./deploy  prod"), command("./DEPLOY prod"), command("echo deploy test")]);
+    let all =
+        results_of(&lab, [command("./deploy  prod"), command("./DEPLOY prod"), command("echo deploy test")]);
     for text in &all[..2] {
         assert!(text.contains("blocked by security policy") && text.contains("deploy\\s+prod"), "{text}");
     }
@@ -461,7 +455,7 @@ fn s08_patterns_and_safe_commands_of_the_configuration_count() {
 fn s10_no_commands_takes_the_tool_away_and_wins() {
     let offered = |lab: &Lab, flags: &[&str]| {
         let server = commands([command("touch ran")]);
-        lab.run(&server, &[&YOLO, flags].concat()).exits(0);
+        lab.run_yolo(&server, flags).exits(0);
         let tools = server.requests()[0].body["tools"].as_array().unwrap().clone();
         let offered = tools.iter().any(|tool| tool["function"]["name"] == "run_command");
         assert_eq!(offered, lab.exists("ran"));
@@ -486,7 +480,7 @@ fn nothing_survives_its_command_and_a_held_pipe_hangs_nothing() {
             command(&format!("setsid sleep {seconds} & (setsid sleep {seconds} &); echo started")),
             command(&format!("nohup setsid sleep {seconds} >/dev/null 2>&1 & disown; echo started")),
         ]);
-        lab.run(&server, &YOLO).exits(0);
+        lab.run_yolo(&server, &[]).exits(0);
         assert_eq!(survivors(&seconds), 0);
         for text in results(&server) {
             assert!(text.contains("started") && text.ends_with("exit_code: 0"), "{text}");
@@ -506,7 +500,7 @@ fn the_limit_that_ended_a_command_is_named_with_what_to_do() {
     both(|lab| {
         let lab = lab.config("commands: {max_processes: 60, max_memory_mib: 64, idle_timeout: 3}\n");
         let texts = [&bomb, &hog, &silent, "truncate -s 9G big; exit $?"].map(command);
-        let all = run(&lab, texts);
+        let all = results_of(&lab, texts);
         let told = [
             ("as `commands.max_processes` allows. Start fewer", 0),
             ("than `commands.max_memory_mib` allows, by default 80 % of what was free. Work on less", 1),
@@ -572,7 +566,7 @@ fn what_a_command_changed_is_in_the_document_and_what_a_tool_changed_beside_it()
     ];
     let server = Server::start(&script(&[turn]));
     let lab = Lab::new().file("a.txt", "a\n").file("gone.txt", "g\n").file("same.txt", "s\n");
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let mut files: Vec<[&str; 3]> = json["files_modified"]
         .as_array()
         .unwrap()

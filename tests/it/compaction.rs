@@ -10,7 +10,7 @@ use std::ops::Range;
 const WINDOW: u64 = 16_000;
 
 /// Files `f0.txt` to `f19.txt`, each too short to be worth shortening, and `long.txt`, a window and a half.
-fn lab(config: &str) -> Lab {
+fn long_files(config: &str) -> Lab {
     let long = (0..5_000).map(|line| format!("line {line} of a long file\n")).collect::<Vec<_>>().concat();
     let config = format!("llm: {{context_window: {WINDOW}, retries: 0}}\n{config}");
     (0..20).fold(Lab::new().config(&config).file("long.txt", long), |lab, file| {
@@ -32,7 +32,7 @@ fn filling(files: Range<usize>) -> String {
 }
 
 fn messages(server: &Server, request: usize) -> Vec<Value> {
-    server.requests()[request].body["messages"].as_array().unwrap().clone()
+    server.requests()[request].messages().to_vec()
 }
 
 fn content(message: &Value) -> &str {
@@ -49,19 +49,13 @@ fn paired(messages: &[Value]) {
     assert_eq!(calls, results);
 }
 
-#[track_caller]
-fn goes_the_same_way_again(lab: &Lab) {
-    let replayed = lab.agent(&["replay"]).exits(0);
-    assert!(replayed.stdout.contains("identical to its end"), "{}", replayed.stdout);
-}
-
 #[test]
 fn k02_old_steps_become_a_summary_by_the_model_and_the_run_goes_on() {
     let notes = "{expect: {tools: false, contains: [words of file 0, CALL read_file]}, text: THE NOTES, \
                  usage: {input: 900, output: 9}}";
     let server =
         Server::start(&format!("turns: [{}, {notes}, {}, {{text: done}}]", filling(0..16), read(16, "")));
-    let lab = lab("hooks: {context_compress: [{command: 'echo $AGENT_CONTEXT_TOKENS > tokens'}]}\n");
+    let lab = long_files("hooks: {context_compress: [{command: 'echo $AGENT_CONTEXT_TOKENS > tokens'}]}\n");
     let done = lab.run(&server, &["--json", "-v"]).exits(0);
     let request = messages(&server, 17);
     assert_eq!(content(&request[1]), "task");
@@ -78,7 +72,7 @@ fn k02_old_steps_become_a_summary_by_the_model_and_the_run_goes_on() {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
     }
     assert!(done.stderr.contains("messages summarized by the model"), "{}", done.stderr);
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
     let server = Server::start(
         "turns: [{expect: {contains: [THE NOTES], not_contains: [words of file 3]}, text: again}]",
     );
@@ -99,28 +93,28 @@ fn k02_old_steps_become_a_summary_by_the_model_and_the_run_goes_on() {
 fn k03_a_summary_that_fails_is_put_together_from_the_calls() {
     let server =
         Server::start(&format!("turns: [{}, {{error: {{status: 500}}}}, {{text: done}}]", filling(0..16)));
-    let lab = lab("");
+    let lab = long_files("");
     lab.run(&server, &[]).exits(0);
     let request = messages(&server, 17);
     let summary = content(&request[2]);
     assert!(summary.contains("[Mechanical summary: the model was not available]"), "{summary}");
     assert!(summary.contains("read_file") && summary.contains("f0.txt"), "{summary}");
     paired(&request);
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
 fn k04_without_summaries_whole_steps_are_left_out_and_instructions_and_task_stay() {
     let server =
         Server::start(&format!("turns: [{}, {{expect: {{tools: true}}, text: done}}]", filling(0..16)));
-    let lab = lab("context: {strategy: truncate}\n");
+    let lab = long_files("context: {strategy: truncate}\n");
     lab.run(&server, &[]).exits(0);
     let request = messages(&server, 16);
     assert_eq!((&request[0]["role"], content(&request[1])), (&json!("system"), "task"));
     assert!(content(&request[2]).contains("were omitted to make room"), "{request:#?}");
     assert_eq!(request.len(), 5);
     paired(&request);
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
@@ -128,7 +122,7 @@ fn k05_a_run_whose_conversation_is_not_made_shorter_ends_when_the_window_is_full
     let turns = filling(0..16).replace("13000", "15900");
     for config in ["context: {strategy: \"off\"}\n", "context: {strategy: off}\n"] {
         let server = Server::start(&format!("turns: [{turns}, {{text: half}}, {{text: never}}]"));
-        let json = lab(config).run(&server, &["--json"]).exits(2).json();
+        let json = long_files(config).run(&server, &["--json"]).exits(2).json();
         // Fault B2: the closing summary, whose request fits without the tools, was not asked for.
         assert_eq!((&json["stop_reason"], &json["output"]), (&json!("context_full"), &json!("half")));
         let requests = server.requests();
@@ -148,25 +142,25 @@ fn k02_long_outputs_are_shortened_first_and_can_be_read_by_their_names() {
         "turns: [{long}, {small}, {}, {again}, {{expect: {{contains: [line 99 of a long file]}}, text: done}}]",
         read(5, ", usage: {input: 13000, output: 10}")
     ));
-    let lab = lab("");
+    let lab = long_files("");
     lab.run(&server, &[]).exits(0);
     let request = messages(&server, 8);
     let shortened = content(&request[3]);
     assert!(shortened.contains("output:big") && shortened.len() < 1_000, "{shortened}");
     assert!(!request.iter().any(|message| content(message).contains("[Summary")), "{request:#?}");
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
 fn l14_a_limit_of_ones_own_on_the_context_ends_the_run_as_full() {
     let server = Server::start("turns: [{text: never}]");
-    let json = lab("context: {max_context_tokens: 200}\n").run(&server, &["--json"]).exits(2).json();
+    let json = long_files("context: {max_context_tokens: 200}\n").run(&server, &["--json"]).exits(2).json();
     assert_eq!(json["stop_reason"], "context_full");
     let message = json["error"]["message"].as_str().unwrap();
     assert!(message.contains("window of 200 (context.max_context_tokens)"), "{message}");
     let server =
         Server::start(&format!("turns: [{}, {{text: done}}]", filling(0..16).replace("13000", "17000")));
-    lab("context: {max_context_tokens: 0}\n").run(&server, &[]).exits(0);
+    long_files("context: {max_context_tokens: 0}\n").run(&server, &[]).exits(0);
     assert_eq!(server.requests().len(), 17);
 }
 
@@ -177,7 +171,7 @@ fn l14_a_conversation_that_fills_again_at_once_ends_the_run_and_asks_for_no_summ
         "turns: [{}, {{text: NOTES}}, {full}, {{text: half}}, {{text: never}}]",
         filling(0..16)
     ));
-    let json = lab("").run(&server, &["--json"]).exits(2).json();
+    let json = long_files("").run(&server, &["--json"]).exits(2).json();
     assert_eq!((&json["stop_reason"], &json["output"]), (&json!("context_full"), &json!("half")));
     assert_eq!(server.requests().len(), 19);
 }
@@ -192,14 +186,14 @@ fn l14_what_cannot_be_made_short_enough_is_closed_with_a_summary() {
             + ", "
             + &read(2, ", usage: {input: 13000, output: 10}")
     ));
-    let lab = lab("context: {keep_recent_steps: 1}\n").file("x", "");
+    let lab = long_files("context: {keep_recent_steps: 1}\n").file("x", "");
     let done = lab.run(&server, &["--json"]).exits(2);
     assert_eq!(
         (&done.json()["stop_reason"], &done.json()["output"]),
         (&json!("context_full"), &json!("so far"))
     );
     assert!(done.stderr.is_empty() || done.stderr.contains("too many to continue"), "{}", done.stderr);
-    goes_the_same_way_again(&lab);
+    lab.assert_replays();
 }
 
 #[test]
@@ -212,7 +206,7 @@ fn k02_what_a_summary_costs_is_counted_and_told_by_its_source() {
         turns.join(", ")
     ));
     let prices = "models:\n  openai/mock: {input: 1, output: 10, output_limit: 2000}\n";
-    let lab = lab("costs: {prices_file: prices.yaml}\n").file("prices.yaml", prices);
+    let lab = long_files("costs: {prices_file: prices.yaml}\n").file("prices.yaml", prices);
     let json = lab.run(&server, &["--json", "--budget", "0.5"]).exits(0).json();
     assert_eq!(json["cost"]["by_source"]["summary"], 0.003, "{json:#}");
     assert_eq!(server.requests()[16].body["max_completion_tokens"], WINDOW / 16);

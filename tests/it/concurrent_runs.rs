@@ -1,6 +1,6 @@
 //! Several processes at once in one workspace, with one state directory and one cache: nobody loses anything.
 
-use crate::support::run::{KEY, Lab, Running};
+use crate::support::run::Lab;
 use crate::support::server::Server;
 use serde_json::Value;
 use std::fs;
@@ -14,11 +14,6 @@ const SCRIPT: &str = "turns:
 - calls: [{name: write_file, arguments: {path: shared.txt, content: \"a whole line\\n\", mode: append}}]
 - text: done
 ";
-
-fn asking(lab: &Lab, server: &Server) -> Running {
-    let url = server.url();
-    lab.start(&["run", "task", "--cache", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY])
-}
 
 #[test]
 fn class_65_runs_at_once_in_one_workspace_lose_and_spoil_nothing() {
@@ -34,7 +29,7 @@ fn class_65_runs_at_once_in_one_workspace_lose_and_spoil_nothing() {
     let working = ["run", "task", "--mode", "yolo", "--model", "scripted:script.yaml", "--log-file", log];
     let mut all = Vec::new();
     for _ in 0..EACH {
-        all.push(asking(&lab, &server));
+        all.push(lab.start_run(&server, &["--cache"]));
         all.push(lab.start(&working));
         all.push(lab.start(&["trust", "--yes"]));
         all.push(lab.start(&["sessions", "list"]));
@@ -59,7 +54,7 @@ fn class_65_runs_at_once_in_one_workspace_lose_and_spoil_nothing() {
     let tier = fs::read(lab.home().join("state/sandbox.json")).unwrap();
     assert!(serde_json::from_slice::<Value>(&tier).unwrap()["tier"].is_string());
     let asked = server.requests().len();
-    asking(&lab, &server).finish().exits(0);
+    lab.start_run(&server, &["--cache"]).finish().exits(0);
     assert_eq!(server.requests().len(), asked, "the answer that all of them kept is whole");
     let names = |place: &str| -> Vec<String> {
         let entries = fs::read_dir(lab.home().join(place)).unwrap();

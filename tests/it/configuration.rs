@@ -9,17 +9,15 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const DONE: &str = "turns: [{text: done}]";
-
 /// `agent run` with a key and an endpoint, and a model only if `args` or the configuration name one.
-fn run(lab: &Lab, server: &Server, args: &[&str]) -> Finished {
+fn run_without_model(lab: &Lab, server: &Server, args: &[&str]) -> Finished {
     let url = server.url();
     lab.agent(&[&["run", "task", "--api-base", &url, "--api-key", KEY], args].concat())
 }
 
 /// The first request of a run that answers at once.
 fn first_request(lab: &Lab, args: &[&str]) -> Recorded {
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.run(&server, args).exits(0);
     server.requests().remove(0)
 }
@@ -36,7 +34,7 @@ fn call(lab: &Lab, name: &str, arguments: &Value, args: &[&str]) -> (String, Fin
     let script = json!({"turns": [{"calls": [{"name": name, "arguments": arguments}]}, {"text": "done"}]});
     let server = Server::start(&script.to_string());
     let done = lab.run(&server, args).exits(0);
-    let last = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+    let last = server.requests()[1].messages().last().unwrap().clone();
     assert_eq!(last["role"], "tool");
     (last["content"].as_str().unwrap().to_owned(), done)
 }
@@ -65,8 +63,8 @@ fn refused_text(text: &str, parts: &[&str]) {
 #[test]
 fn f01_the_command_line_wins_over_environment_file_and_user() {
     let model = |lab: &Lab, args: &[&str]| {
-        let server = Server::start(DONE);
-        run(lab, &server, args).exits(0);
+        let server = Server::done();
+        run_without_model(lab, &server, args).exits(0);
         server.requests()[0].body["model"].as_str().unwrap().to_owned()
     };
     let lab =
@@ -260,13 +258,7 @@ fn f05_agents_of_users_and_projects_are_markdown_files() {
     fs::write(lab.home().join("agents/mine.md"), "You are mine.\n").unwrap();
     let request = first_request(&lab, &["--agent", "finder"]);
     assert!(request.body["messages"][0]["content"].as_str().unwrap().starts_with("You find things.\n"));
-    let names: Vec<&str> = request.body["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|t| t["function"]["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["grep", "read_file"]);
+    assert_eq!(request.tools(), ["grep", "read_file"]);
     assert!(system(&lab, &["--agent", "mine"]).starts_with("You are mine.\n"));
     let listed = lab.agent(&["agents"]).exits(0).stdout;
     assert!(
@@ -286,7 +278,7 @@ fn f05_a_tool_that_does_not_exist_is_said_with_the_one_that_was_meant() {
     let lab = Lab::new()
         .config("agents:\n  docs: {system_prompt: x, allowed_tools: [grep, run_command, read_fil]}\n")
         .file(".agent/agents/odd.md", "---\ntools: [teleport]\n---\nx\n");
-    let server = Server::start(DONE);
+    let server = Server::done();
     let ran = lab.run(&server, &["--agent", "docs"]).exits(0);
     for done in [ran, lab.agent(&["config", "validate"]).exits(0)] {
         let line = done.stderr.lines().find(|line| line.contains("read_fil`")).unwrap();
@@ -301,7 +293,7 @@ fn f05_a_tool_that_does_not_exist_is_said_with_the_one_that_was_meant() {
 
 #[test]
 fn f05_what_a_project_may_not_set_is_ignored_with_one_line_for_each_file() {
-    let other = Server::start(DONE);
+    let other = Server::done();
     let lab = Lab::new()
         .file(
             ".agent/config.yaml",
@@ -421,7 +413,7 @@ fn the_overview_of_a_large_working_tree_is_that_of_gits_index() {
             fs::File::create(directory.join(format!("{file}.rs"))).unwrap();
         }
     }
-    lab.commit_all();
+    let lab = lab.committed();
     fs::remove_dir_all(lab.ws().join("src/gone")).unwrap();
     for path in ["new", "src/new"] {
         fs::create_dir(lab.ws().join(path)).unwrap();
@@ -447,8 +439,8 @@ fn k07_the_overview_is_made_once_for_a_session() {
     let write =
         "turns: [{calls: [{name: write_file, arguments: {path: second.rs, content: x}}]}, {text: done}]";
     let server = Server::start(write);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
-    let again = Server::start(DONE);
+    lab.run_yolo(&server, &[]).exits(0);
+    let again = Server::done();
     lab.resume(&again, &[]).exits(0);
     let before = &server.requests()[0].body["messages"][0];
     assert_eq!(&server.requests()[1].body["messages"][0], before);
@@ -473,7 +465,7 @@ fn k08_the_first_of_the_known_files_instructs_the_agent() {
 #[test]
 fn k08_instructions_that_cannot_be_used_are_said_and_the_run_goes_on() {
     let lab = Lab::new().file("AGENTS.md", [0xff]);
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.run(&server, &[]).exits(0);
     assert!(done.stderr.contains("AGENTS.md: instructions not used"), "{}", done.stderr);
 }
@@ -482,7 +474,7 @@ fn k08_instructions_that_cannot_be_used_are_said_and_the_run_goes_on() {
 #[test]
 fn the_system_message_names_the_network_of_commands() {
     let is_named = |args: &[&str]| system(&Lab::new(), args).contains("; commands have no network\n");
-    let sandbox = Lab::new().run(&Server::start(DONE), &["--json"]).exits(0).json()["sandbox"].clone();
+    let sandbox = Lab::new().run_done(&["--json"]).exits(0).json()["sandbox"].clone();
     assert_eq!(is_named(&[]), sandbox != "none");
     assert!(!is_named(&["--allow-net"]) && !is_named(&["--sandbox", "off"]));
 }
@@ -563,7 +555,7 @@ fn the_key_tools_parallel_is_obeyed() {
     let search = json!({"name": "grep", "arguments": {"text": "alpha"}});
     let script = json!({"turns": [{"calls": [search, search]}, {"text": "done"}]}).to_string();
     let order = |config: &str| {
-        let lab = Lab::new().file("a.txt", "alpha\n").config(config);
+        let lab = Lab::with_a_txt().config(config);
         lab.run(&Server::start(&script), &[]).exits(0);
         let journal = fs::read_to_string(lab.journal()).unwrap();
         let kind = |line: &str| {
@@ -579,7 +571,7 @@ fn the_key_tools_parallel_is_obeyed() {
 
 #[test]
 fn the_key_tools_result_format_is_obeyed() {
-    let lab = Lab::new().file("a.txt", "alpha\n").config("tools: {result_format: tagged}\n");
+    let lab = Lab::with_a_txt().config("tools: {result_format: tagged}\n");
     let (text, _) = call(&lab, "read_file", &json!({"path": "a.txt"}), &[]);
     assert!(text.starts_with('[') && text.contains("] Success:"), "{text}");
     let (text, _) = call(&lab, "read_file", &json!({"path": "gone"}), &[]);
@@ -626,7 +618,7 @@ fn the_keys_of_commands_are_obeyed() {
 fn the_keys_of_logging_are_obeyed() {
     let told = |config: &str| {
         let lab = Lab::new().config(config);
-        (without_warning(&lab.run(&Server::start(DONE), &[]).exits(0).stderr), lab)
+        (without_warning(&lab.run_done(&[]).exits(0).stderr), lab)
     };
     assert_eq!(told("logging: {level: error}\n").0, "");
     assert_eq!(told("logging: {level: warn}\n").0, "");
@@ -645,7 +637,7 @@ fn the_keys_of_logging_are_obeyed() {
 
 #[test]
 fn the_keys_of_the_model_are_obeyed() {
-    let server = Server::start(DONE);
+    let server = Server::done();
     let config = format!(
         "llm:\n  model: openai/mine\n  api_base: {}\n  api_key_env: MY_KEY\n  temperature: 0.25\n  \
          max_output_tokens: 321\n  stream: false\n",

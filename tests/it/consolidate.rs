@@ -3,7 +3,7 @@
 use crate::support::run::{Finished, Lab};
 use crate::support::schema;
 use crate::support::server::Server;
-use crate::support::work::{example, has_data, names, on_server, resume_newest, sent};
+use crate::support::work::{debaters, example, has_data, names, on_server, resume_newest, sent};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -21,16 +21,10 @@ fn requests_of(server: &Server, model: &str) -> Vec<usize> {
     requests.filter(|(_, request)| request.body["model"] == model).map(|(number, _)| number).collect()
 }
 
-/// A server with a script for each model of the command line [`TWO`].
-fn server(a: &str, b: &str, judge: &str) -> Server {
-    let scripts = [a, b, judge].map(|turns| format!("turns: [{turns}]"));
-    Server::by_model(&[("a", &scripts[0]), ("b", &scripts[1]), ("judge", &scripts[2])])
-}
-
 #[test]
 fn a19_models_answer_in_rounds_until_the_judge_says_that_they_agree() {
     let judge = format!("{NO}, {YES}, {{text: it is x}}");
-    let server = server("{text: x}, {text: x because}", "{text: y}, {text: now x}", &judge);
+    let server = debaters("{text: x}, {text: x because}", "{text: y}, {text: now x}", &judge);
     let json = consolidate(&Lab::new(), &server, &["--rounds", "3", "--json"]).exits(0).json();
     schema::valid(&schema::of("work"), &json);
     assert_eq!(requests_of(&server, "judge"), [2, 5, 6]);
@@ -65,7 +59,7 @@ fn a19_models_answer_in_rounds_until_the_judge_says_that_they_agree() {
 #[test]
 fn a19_models_that_never_agree_are_summed_up_after_the_last_round() {
     let judge = format!("{NO}, {NO}, {{text: a says x and b says y}}");
-    let server = server("{text: x, repeat: 2}", "{text: y, repeat: 2}", &judge);
+    let server = debaters("{text: x, repeat: 2}", "{text: y, repeat: 2}", &judge);
     let done = consolidate(&Lab::new(), &server, &["--rounds", "2"]).exits(0);
     assert_eq!((done.stdout.trim(), server.requests().len()), ("a says x and b says y", 7));
     assert!(done.stderr.contains("not agreed: x is not y"), "{}", done.stderr);
@@ -152,7 +146,7 @@ fn a19_the_models_of_a_debate_can_change_nothing_whatever_their_agent_may_do() {
       {name: write_file, arguments: {path: b.txt, content: x}},
       {name: run_command, arguments: {command: touch c.txt}},
       {name: read_file, arguments: {path: a.txt}}]}, {text: x}";
-    let server = server(calls, "{text: x}", &format!("{YES}, {{text: it is x}}"));
+    let server = debaters(calls, "{text: x}", &format!("{YES}, {{text: it is x}}"));
     let more = ["--agent", "build", "--mode", "yolo", "--allow-commands", "--json"];
     let json = consolidate(&lab, &server, &more).exits(0).json();
     for request in server.requests() {
@@ -179,7 +173,7 @@ fn a19_the_budget_of_a_debate_is_one_for_all_its_runs() {
 
 #[test]
 fn a19_the_models_of_a_round_answer_at_the_same_time_and_in_their_order() {
-    let (lab, server) = (Lab::new(), server("{text: x, delay_ms: 1000}", "{text: y}", YES));
+    let (lab, server) = (Lab::new(), debaters("{text: x, delay_ms: 1000}", "{text: y}", YES));
     let running = lab.start(&on_server(&[&TWO[..], &["--rounds", "1", "--json"]].concat(), &server.url()));
     server.wait_for_request(2);
     let asked: Vec<usize> = ["a", "b"].iter().flat_map(|model| requests_of(&server, model)).collect();
@@ -193,7 +187,7 @@ fn a19_the_models_of_a_round_answer_at_the_same_time_and_in_their_order() {
 
 #[test]
 fn a19_an_interrupt_ends_all_models_of_a_round() {
-    let (lab, server) = (Lab::new(), server("{fault: hang}", "{fault: hang}", YES));
+    let (lab, server) = (Lab::new(), debaters("{fault: hang}", "{fault: hang}", YES));
     let running = lab.start(&on_server(&[&TWO[..], &["--json"]].concat(), &server.url()));
     server.wait_for_request(2);
     running.signal(Signal::INT);
@@ -207,11 +201,11 @@ fn a19_an_interrupt_ends_all_models_of_a_round() {
 #[test]
 fn a19_a_model_that_fails_stops_the_debate_after_the_others_have_answered() {
     let lab = Lab::new();
-    let failing = server("{fault: {http: {status: 401, body: no}}}", "{text: y, delay_ms: 300}", YES);
+    let failing = debaters("{fault: {http: {status: 401, body: no}}}", "{text: y, delay_ms: 300}", YES);
     let json = consolidate(&lab, &failing, &["--json"]).exits(4).json();
     assert_eq!((&json["stop_reason"], &json["runs"][1]["output"]), (&json!("run_failed"), &json!("y")));
     assert_eq!(requests_of(&failing, "judge").len(), 0);
-    let again = server("{text: x}", "{text: never}", &format!("{YES}, {{text: it is x}}"));
+    let again = debaters("{text: x}", "{text: never}", &format!("{YES}, {{text: it is x}}"));
     let json = resume_newest(&lab, &again, "consolidate").exits(0).json();
     assert_eq!((requests_of(&again, "a").len(), requests_of(&again, "b").len()), (1, 0));
     assert_eq!(names(&json)[..2], ["round 1: openai/a", "round 1: openai/b"]);
@@ -221,13 +215,13 @@ fn a19_a_model_that_fails_stops_the_debate_after_the_others_have_answered() {
 fn a19_a_debate_that_was_killed_goes_on_where_it_was_and_asks_nobody_twice() {
     let lab = Lab::new();
     let prose = "{text: prose, repeat: 3}";
-    let server = server("{text: x}, {text: x two}", "{text: y}, {fault: hang}", prose);
+    let server = debaters("{text: x}, {text: x two}", "{text: y}, {fault: hang}", prose);
     let running = lab.start(&on_server(&TWO, &server.url()));
     server.wait_for_request(7);
     running.wait_for_stderr("round 2: openai/a: success");
     running.signal(Signal::KILL);
     running.finish();
-    let again = self::server("{text: never}", "{text: now x}", &format!("{YES}, {{text: it is x}}"));
+    let again = debaters("{text: never}", "{text: now x}", &format!("{YES}, {{text: it is x}}"));
     resume_newest(&lab, &again, "consolidate").exits(0);
     let listed = lab.agent(&["work", "list"]).exits(0).stdout;
     let json =

@@ -1,7 +1,7 @@
 //! The agent dies in the middle of a change, wherever that may be: every file is old or new, at the next start every change
 //! is whole or never was, nothing lies beside the files, and what was done can be undone.
 
-use crate::support::calls::{call, command, script, write};
+use crate::support::calls::{call, command, edit, script, write};
 use crate::support::dying::{Fault, Kind, REFUSES, Watched, everywhere, watched};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
@@ -25,7 +25,7 @@ fn project() -> Lab {
     lab
 }
 
-fn run(lab: &Lab, calls: &[Value], fault: Fault) -> Option<Watched> {
+fn run_watched(lab: &Lab, calls: &[Value], fault: Fault) -> Option<Watched> {
     let server = Server::start(&script(&[calls.to_vec()]));
     let url = server.url();
     // Of a streamed answer it is a matter of time how many pieces are written.
@@ -60,13 +60,13 @@ fn are_old_or_new(now: &Tree, before: &Tree, after: &Tree, what: &str) {
 fn dies_anywhere(calls: &[Value]) {
     let whole = project();
     let before = tree(&whole.ws());
-    let Some(untouched) = run(&whole, calls, Fault::None) else { return };
+    let Some(untouched) = run_watched(&whole, calls, Fault::None) else { return };
     assert_eq!(untouched.code, Some(0), "{}", untouched.stderr);
     let after = tree(&whole.ws());
     assert_ne!(before, after);
     for point in points(untouched.calls.len()) {
         let lab = project();
-        let died = run(&lab, calls, Fault::Death(point)).unwrap();
+        let died = run_watched(&lab, calls, Fault::Death(point)).unwrap();
         let what = format!("{} of {:?}", point, untouched.calls);
         assert_eq!((died.code, died.calls.len()), (None, point + 1), "{what}: {}", died.stderr);
         are_old_or_new(&tree(&lab.ws()), &before, &after, &what);
@@ -87,10 +87,7 @@ fn class_07_a_file_that_is_written_when_the_agent_dies_is_old_or_new() {
 
 #[test]
 fn class_07_a_file_that_is_edited_when_the_agent_dies_is_old_or_new() {
-    dies_anywhere(&[call(
-        "edit_file",
-        &json!({"path": "d/run.sh", "old_str": "/bin/sh", "new_str": "/bin/bash"}),
-    )]);
+    dies_anywhere(&[edit("d/run.sh", "/bin/sh", "/bin/bash")]);
 }
 
 #[test]
@@ -115,7 +112,8 @@ fn class_07_a_diff_of_several_files_is_applied_whole_or_not_wherever_the_agent_d
 #[test]
 fn class_07_a_command_never_begins_where_the_journal_cannot_be_made_durable() {
     let lab = project();
-    let Some(failed) = run(&lab, &[command("printf x > marker")], Fault::Refusal(0, Errno::EIO)) else {
+    let Some(failed) = run_watched(&lab, &[command("printf x > marker")], Fault::Refusal(0, Errno::EIO))
+    else {
         return;
     };
     assert_eq!((failed.calls.first(), failed.code), (Some(&Kind::Sync), Some(1)), "{}", failed.stderr);
@@ -134,7 +132,7 @@ fn class_07_an_undo_that_dies_is_done_again() {
         let lab = project();
         let patch = json!({"patch": "*** Begin Patch\n*** Delete File: b.txt\n*** Add File: e/new.txt\n+x\n*** End Patch\n"});
         let server = Server::start(&script(&[vec![call("apply_patch", &patch)]]));
-        lab.run(&server, &["--mode", "yolo"]).exits(0);
+        lab.run_yolo(&server, &[]).exits(0);
         lab
     };
     let (before, whole) = (tree(&project().ws()), worked());
@@ -157,12 +155,12 @@ fn class_07_what_the_disk_refuses_changes_a_file_whole_or_not() {
     let calls = [call("apply_patch", &patch)];
     let whole = project();
     let before = tree(&whole.ws());
-    let Some(untouched) = run(&whole, &calls, Fault::None).filter(|_| REFUSES) else { return };
+    let Some(untouched) = run_watched(&whole, &calls, Fault::None).filter(|_| REFUSES) else { return };
     let after = tree(&whole.ws());
     for point in points(untouched.calls.len()) {
         let errno = if point % 2 == 0 { Errno::EIO } else { Errno::ENOSPC };
         let lab = project();
-        let done = run(&lab, &calls, Fault::Refusal(point, errno)).unwrap();
+        let done = run_watched(&lab, &calls, Fault::Refusal(point, errno)).unwrap();
         let what = format!("{errno} at {point} of {:?}: {}", untouched.calls, done.stderr);
         assert!(done.code.is_some(), "{what}");
         let mut now = tree(&lab.ws());

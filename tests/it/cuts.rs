@@ -2,7 +2,7 @@
 //! where the end of the connection shows it or does not. Each is discarded and requested again; stdout holds the text once, no
 //! call runs twice or in part.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, Lab};
 use crate::support::wire_server::{WireServer, head};
 use agent_llm::framing::Framing;
 use agent_llm::quirks::Quirks;
@@ -84,9 +84,7 @@ fn each_cut(
         let server = WireServer::start(move |stream, number| {
             stream.write_all(&if number == 0 { first.clone() } else { then(&of_server) })
         });
-        let url = server.url();
-        let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
-        let done = lab.agent(&[&args, more].concat());
+        let done = lab.run_model(model, &server.url(), &[&["--mode", "yolo"], more].concat());
         let asked = server.requests().len();
         let all = wire.bytes.len();
         let what = format!("{model} {more:?}, {cut} of {all} bytes, {asked} requests: {done:?}");

@@ -130,7 +130,7 @@ fn verdict(is_success: bool, text: &Value, told: &Value) -> Result<String, Strin
     if is_success { Ok(text.as_str().unwrap().to_owned()) } else { Err(told.to_string()) }
 }
 
-pub fn lab(config: &str) -> Lab {
+pub fn with_dialect_key(config: &str) -> Lab {
     let llm = "llm: {retries: 1, timeouts: {silence_seconds: 1}}";
     Lab::new().env("CODEX_API_KEY", KEY).config(&format!("{llm}\n{config}\n"))
 }
@@ -144,7 +144,7 @@ fn lr5_no_fault_of_a_connection_looks_like_a_success_in_any_protocol() {
         for fault in FAULTS {
             let broken = answer.clone();
             let server = WireServer::start(move |stream, _| broken.broken(stream, fault));
-            let (lab, url) = (lab(""), server.url());
+            let (lab, url) = (with_dialect_key(""), server.url());
             let told = Client::start(dialect, &lab, &url, &[]).run();
             assert!(told.is_err(), "{dialect:?} {fault:?}: {told:?}");
             assert_eq!(server.requests().len(), 2, "{dialect:?} {fault:?}");
@@ -186,7 +186,7 @@ fn lr5_refusals_and_answers_without_content_are_no_success_in_any_protocol() {
             let answers = &answers;
             scope.spawn(move || {
                 for answer in answers {
-                    let (lab, server) = (lab(""), WireServer::bytes(answer.clone()));
+                    let (lab, server) = (with_dialect_key(""), WireServer::bytes(answer.clone()));
                     let url = server.url();
                     let told = Client::start(dialect, &lab, &url, &[]).run();
                     assert!(told.is_err(), "{dialect:?} {answer:?}: {told:?}");
@@ -206,8 +206,8 @@ fn o02_an_answer_that_is_cut_filtered_or_limited_is_no_success_in_any_protocol()
         json!([{"calls": [{"name": "list_files", "arguments": {}}], "repeat": 20}]),
     ] {
         for dialect in DIALECTS {
-            let model = Server::start(&json!({ "turns": turns }).to_string());
-            let (lab, url) = (lab("agents: {build: {max_steps: 2}}"), model.url());
+            let model = Server::turns(turns.clone());
+            let (lab, url) = (with_dialect_key("agents: {build: {max_steps: 2}}"), model.url());
             let told = Client::start(dialect, &lab, &url, &[]).run();
             assert!(told.is_err(), "{dialect:?} {turns}: {told:?}");
         }
@@ -216,10 +216,10 @@ fn o02_an_answer_that_is_cut_filtered_or_limited_is_no_success_in_any_protocol()
 
 /// Calls that cost ten cents each.
 fn expensive() -> (Lab, Server) {
-    let lab = lab("costs: {prices_file: prices.yaml}")
+    let lab = with_dialect_key("costs: {prices_file: prices.yaml}")
         .file("prices.yaml", "models: {openai/mock: {input: 1, output: 1, output_limit: 10}}");
     let turn = json!({"text": "ok", "usage": {"input": 100_000, "output": 100}, "repeat": 9});
-    (lab, Server::start(&json!({ "turns": [turn] }).to_string()))
+    (lab, Server::turns(json!([turn])))
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn l12_runs_that_work_at_the_same_time_share_a_total_budget() {
     let (lab, _) = expensive();
     let turn = json!({"text": "ok", "usage": {"input": 1_000, "output": 100}});
     let slow = json!({"text": "slow", "delay_ms": 1500, "usage": {"input": 1_000, "output": 100}});
-    let model = Server::start(&json!({"turns": [slow, turn]}).to_string());
+    let model = Server::turns(json!([slow, turn]));
     let url = model.url();
     let mut client = Client::start(Dialect::Serve, &lab, &url, &["--budget-total", "0.15"]);
     client.request("start", &json!({"task": "x"}));

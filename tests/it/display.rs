@@ -167,7 +167,7 @@ fn rows(text: &str) -> usize {
 #[track_caller]
 fn asked(lab: &Lab, name: &str, arguments: &Value) -> String {
     let calls = json!([{"name": name, "arguments": arguments}]);
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+    let server = Server::batch(calls);
     let mut run = AtTerminal::start(lab, &server, &["--mode", "confirm-all"]);
     let shown = seen(&run.answer("n\r"));
     run.finish().exits(0);
@@ -221,7 +221,7 @@ fn a_question_that_hides_something_takes_no_yes_before_it_was_shown_whole() {
         for yes in ["y\r", "a\r"] {
             let lab = Lab::new().unprivileged();
             let calls = json!([{"name": "run_command", "arguments": {"command": command}}]);
-            let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+            let server = Server::batch(calls);
             let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
             let cut = seen(&run.answer(yes));
             assert!(cut.contains("Not all of it is shown. v = view all of it"), "{cut}");
@@ -246,7 +246,7 @@ fn a_long_argument_is_shown_in_the_question_of_every_tool() {
     let lab = Lab::new().config("memory: {enabled: true}\n").unprivileged();
     let fact = format!("{} in the middle {}", "word ".repeat(60), "word ".repeat(60));
     let calls = json!([{"name": "remember", "arguments": {"fact": fact}}]);
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+    let server = Server::batch(calls);
     let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
     assert!(!seen(&run.answer("v\r")).contains("in the middle"));
     assert!(seen(&run.answer("n\r")).contains("in the middle"));
@@ -321,7 +321,7 @@ fn class_05_a_file_tool_that_a_link_would_take_outside_is_refused_and_nobody_is_
         json!({"name": "write_file", "arguments": {"path": "out.txt", "content": "x"}}),
         json!({"name": "edit_file", "arguments": {"path": "out.txt", "old_str": "outside", "new_str": "x"}}),
     ];
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+    let server = Server::batch(calls);
     let done = AtTerminal::start(&lab, &server, &[]).finish().exits(0);
     assert!(!done.stderr.contains(QUESTION), "{}", done.stderr);
     assert_eq!(fs::read_to_string(lab.outside().join("outside.txt")).unwrap(), "outside\n");
@@ -335,7 +335,7 @@ fn class_05_a_yes_is_not_for_where_a_link_was_turned_while_the_question_stood() 
         let edit =
             json!({"name": "edit_file", "arguments": {"path": path, "old_str": "alpha", "new_str": "beta"}});
         for call in [write, edit] {
-            let server = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
+            let server = Server::batch([call]);
             let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
             run.wait("question", |text| text.contains(QUESTION));
             let (name, before) = (lab.ws().join(path), lab.ws().join("before"));
@@ -344,7 +344,7 @@ fn class_05_a_yes_is_not_for_where_a_link_was_turned_while_the_question_stood() 
             run.answer("y\r");
             run.finish().exits(0);
             assert_eq!(lab.read("other.txt"), "alpha\n", "{path}");
-            let told = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
+            let told = server.requests()[1].messages().last().unwrap().to_string();
             assert!(told.contains("a link in the path of a file changed"), "{told}");
             fs::rename(&before, &name).unwrap();
         }

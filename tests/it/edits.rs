@@ -1,7 +1,7 @@
 //! Edits through the whole binary: several in one call, patches of several files, what is refused because it would destroy,
 //! and what is left when the process is killed.
 
-use crate::support::calls::{call, script, told, told_with};
+use crate::support::calls::{call, edit, script, told, told_with, write};
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use agent_workspace::file::hash;
@@ -11,10 +11,6 @@ use std::path::PathBuf;
 
 /// Three lines.
 const LINES: &str = "one\ntwo\nthree\n";
-
-fn edit(path: &str, old: &str, new: &str) -> Value {
-    call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
-}
 
 fn envelope(sections: &str) -> Value {
     call("apply_patch", &json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")}))
@@ -91,7 +87,7 @@ fn t04_an_edit_that_would_destroy_or_change_nothing_is_refused_with_its_reason()
             edit("a.txt", "two", "two"),
             edit("far.txt", "one\ntwo", "x"),
             call("read_file", &json!({"path": "a.txt"})),
-            call("write_file", &json!({"path": "a.txt", "content": "1\n# ... existing code ...\n"})),
+            write("a.txt", "1\n# ... existing code ...\n"),
             call("apply_patch", &json!({"path": "a.txt", "patch": "@@\n-two\n+# ... existing code ...\n"})),
             call("apply_patch", &json!({"path": "a.txt", "patch": "@@\n one\n-zwei\n+two\n"})),
         ],

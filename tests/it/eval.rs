@@ -3,20 +3,15 @@
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::work::{newest_id, on_server};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A repository with one commit, and scripted models: `good` makes b.txt, `bad` only answers.
-fn lab() -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
+fn with_models() -> Lab {
     let good =
         "turns:\n  - calls: [{name: write_file, arguments: {path: b.txt, content: x}}]\n  - text: done\n";
-    std::fs::write(lab.outside().join("good.yaml"), good).unwrap();
-    std::fs::write(lab.outside().join("bad.yaml"), "turns: [{text: done}]").unwrap();
-    lab
+    Lab::repository().file("../good.yaml", good).file("../bad.yaml", "turns: [{text: done}]")
 }
 
 fn model(lab: &Lab, name: &str) -> String {
@@ -34,7 +29,7 @@ fn names(json: &Value) -> Vec<String> {
 
 #[test]
 fn a18_models_are_ranked_by_their_score_and_a_failed_check_is_in_the_exit_code() {
-    let lab = lab();
+    let lab = with_models();
     let (good, bad) = (model(&lab, "good"), model(&lab, "bad"));
     let models = format!("{bad},{good}");
     let json = eval(&lab, &["--models", &models, "--check", "test -e b.txt", "--json"]).exits(2).json();
@@ -50,7 +45,7 @@ fn a18_models_are_ranked_by_their_score_and_a_failed_check_is_in_the_exit_code()
 
 #[test]
 fn a18_every_run_begins_with_the_same_commit_and_repetitions_count() {
-    let lab = lab();
+    let lab = with_models();
     let models = format!("{},{}", model(&lab, "good"), model(&lab, "bad"));
     let done = eval(&lab, &["--models", &models, "--repeat", "3", "--check", "test ! -e c.txt"]).exits(0);
     assert!(done.stdout.contains("3/3 (44-100 %)"), "{}", done.stdout);
@@ -61,7 +56,7 @@ fn a18_every_run_begins_with_the_same_commit_and_repetitions_count() {
 
 #[test]
 fn a18_a_configuration_reaches_its_run() {
-    let lab = lab();
+    let lab = with_models();
     for name in ["good", "bad"] {
         let text = format!("llm: {{model: \"{}\"}}\n", model(&lab, name));
         std::fs::write(lab.outside().join(format!("{name}.config.yaml")), text).unwrap();
@@ -74,7 +69,7 @@ fn a18_a_configuration_reaches_its_run() {
 
 #[test]
 fn a18_an_unknown_cost_leaves_its_part_out_and_is_said() {
-    let lab = lab();
+    let lab = with_models();
     let server = Server::start("turns: [{text: done, repeat: 4}]");
     let url = server.url();
     let models = format!("openai/mock,{}", model(&lab, "good"));
@@ -89,7 +84,7 @@ fn a18_an_unknown_cost_leaves_its_part_out_and_is_said() {
 
 #[test]
 fn a18_fewer_than_two_models_is_exit_3() {
-    let lab = lab();
+    let lab = with_models();
     let good = model(&lab, "good");
     for more in [&[][..], &["--models", &good], &["--models", &format!("{good},{good}")]] {
         let done = eval(&lab, more).exits(3);
@@ -99,22 +94,20 @@ fn a18_fewer_than_two_models_is_exit_3() {
 
 #[test]
 fn a18_an_eval_that_was_killed_goes_on_and_repeats_no_ended_run() {
-    let lab = lab().config("parallel: {workers: 1}");
+    let lab = with_models().config("parallel: {workers: 1}");
     let server = Server::start("turns: [{fault: hang}]");
     let (url, good) = (server.url(), model(&lab, "good"));
     let models = format!("{good},openai/mock");
-    let args =
-        ["eval", "make b.txt", "--mode", "yolo", "--models", &models, "--api-base", &url, "--api-key", KEY];
-    let running = lab.start(&args);
+    let args = ["eval", "make b.txt", "--mode", "yolo", "--models", &models];
+    let running = lab.start(&on_server(&args, &url));
     server.wait_for_request(1);
     running.signal(Signal::KILL);
     running.finish();
     let sessions = lab.journals().len();
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
-    let again = Server::start("turns: [{text: done}]");
+    let id = newest_id(&lab);
+    let again = Server::done();
     let url = again.url();
-    let more = ["eval", "resume", &id, "--api-base", &url, "--api-key", KEY, "--json"];
-    let json = lab.agent(&more).exits(0).json();
+    let json = lab.agent(&on_server(&["eval", "resume", &id, "--json"], &url)).exits(0).json();
     assert_eq!(json["runs"].as_array().unwrap().len(), 2);
     assert_eq!((again.requests().len(), lab.journals().len()), (1, sessions));
 }

@@ -2,6 +2,7 @@
 
 use crate::support::run::{Finished, Lab};
 use crate::support::schema;
+use crate::support::work::newest_id;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -140,7 +141,7 @@ fn measured(lab: &Lab, report: &Path) -> String {
     let words = ["eval", "look", "--mode", "yolo", "--models", &models, "--repeat", "6", "--check", "true"];
     let done = lab.agent(&[&words[..], &["--report-file", report.to_str().unwrap()]].concat()).exits(0);
     assert!(done.stdout.contains("6/6 (61-100 %) | 99.6 (99.6-99.6) | 1.0 (1.0-1.0)"), "{}", done.stdout);
-    lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned()
+    newest_id(lab)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `agent eval --tasks`: folders with `task.yaml`, exercises of the polyglot benchmark, instances of SWE-bench; errors, resuming, cleanup.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, Lab};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::work::{newest_id, on_server};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -238,15 +239,14 @@ fn a18_tasks_that_were_killed_go_on_and_their_directories_are_removed() {
     let (url, good) = (server.url(), model(&lab, "good", &command("echo x >> b.txt")));
     let models = format!("{good},openai/mock");
     let words = ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &models];
-    let running = lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
+    let running = lab.start(&on_server(&words, &url));
     server.wait_for_request(2);
     running.signal(Signal::KILL);
     running.finish();
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
-    let again = Server::start("turns: [{text: done}]");
+    let id = newest_id(&lab);
+    let again = Server::done();
     let url = again.url();
-    let json =
-        lab.agent(&["eval", "resume", &id, "--api-base", &url, "--api-key", KEY, "--json"]).exits(2).json();
+    let json = lab.agent(&on_server(&["eval", "resume", &id, "--json"], &url)).exits(2).json();
     assert_eq!((again.requests().len(), json["runs"].as_array().unwrap().len()), (1, 4));
     assert_eq!(runs_of(&json, "keep"), [(good.as_str(), true), ("openai/mock", true)]);
     let path = PathBuf::from(json["runs"][0]["worktree"]["path"].as_str().unwrap());
@@ -280,13 +280,13 @@ fn a18_tests_that_a_kill_interrupted_run_again_and_are_no_work_of_the_model() {
     let check = "if test -e slow && ! test -e started; then touch started; sleep 60; fi; cmp value.txt tests/value.txt";
     let words =
         ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &models, "--check", check];
-    let running = lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
+    let running = lab.start(&on_server(&words, &url));
     server.wait_for_request(2);
     let path = first_run(&lab);
     lab.wait_for_file(path.join("started").to_str().unwrap());
     running.signal(Signal::KILL);
     running.finish();
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let id = newest_id(&lab);
     let json = lab.agent(&["eval", "resume", &id, "--json"]).exits(0).json();
     assert_eq!(runs_of(&json, "owner__name-1"), [("openai/mock", true), (other.as_str(), true)]);
     let worktree = &json["runs"][0]["worktree"];
@@ -321,18 +321,17 @@ fn a18_an_interrupted_run_is_resumed_without_the_tests_and_all_its_work_is_commi
     let check = "cmp value.txt tests/value.txt";
     let words =
         ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &models, "--check", check];
-    let running = lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
+    let running = lab.start(&on_server(&words, &url));
     server.wait_for_request(2);
     running.signal(Signal::INT);
     running.finish().exits(130);
     let path = first_run(&lab);
     assert!(!path.join("tests/value.txt").exists());
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let id = newest_id(&lab);
     let calls = command("echo 2 > value.txt");
     let again = Server::start(&format!("turns:\n  - calls: [{calls}]\n  - text: done\n"));
     let url = again.url();
-    let json =
-        lab.agent(&["eval", "resume", &id, "--api-base", &url, "--api-key", KEY, "--json"]).exits(0).json();
+    let json = lab.agent(&on_server(&["eval", "resume", &id, "--json"], &url)).exits(0).json();
     let commit = json["runs"][0]["worktree"]["commit"].as_str().unwrap();
     let mut git = std::process::Command::new("git");
     let shown =

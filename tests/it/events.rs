@@ -14,10 +14,6 @@ use std::process::Stdio;
 
 const STREAM: [&str; 2] = ["--output-format", "stream-json"];
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 /// The lines of a stream, each held against the schema.
 #[track_caller]
 fn lines(done: &Finished) -> Vec<Value> {
@@ -37,7 +33,7 @@ fn types(lines: &[Value]) -> Vec<&str> {
 #[test]
 fn o09_a_stream_tells_what_happens_in_order_and_ends_with_the_document() {
     let server = Server::start(EVENTFUL);
-    let done = lab().run(&server, &STREAM).exits(0);
+    let done = Lab::with_a_txt().run(&server, &STREAM).exits(0);
     let lines = lines(&done);
     let told: Vec<&str> = types(&lines);
     let wanted = [
@@ -88,14 +84,15 @@ fn o09_a_stream_tells_what_happens_in_order_and_ends_with_the_document() {
 #[test]
 fn o09_without_streaming_there_are_no_pieces() {
     let server = Server::start(EVENTFUL);
-    let done = lab().run(&server, &[&STREAM[..], &["--no-stream"]].concat()).exits(0);
+    let done = Lab::with_a_txt().run(&server, &[&STREAM[..], &["--no-stream"]].concat()).exits(0);
     assert!(!types(&lines(&done)).contains(&"text"));
 }
 
 #[test]
 fn o09_a_run_that_does_not_begin_is_one_line() {
-    let done =
-        lab().agent(&["run", "task", "--output-format", "stream-json", "--model", "none/such"]).exits(3);
+    let done = Lab::with_a_txt()
+        .agent(&["run", "task", "--output-format", "stream-json", "--model", "none/such"])
+        .exits(3);
     let lines = lines(&done);
     assert_eq!((types(&lines), &lines[0]["stop_reason"]), (vec!["result"], &Value::Null));
 }
@@ -103,7 +100,7 @@ fn o09_a_run_that_does_not_begin_is_one_line() {
 #[test]
 fn o09_an_interrupted_run_ends_its_stream() {
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &STREAM);
     server.wait_for_request(1);
     run.signal(Signal::INT);
@@ -114,7 +111,7 @@ fn o09_an_interrupted_run_ends_its_stream() {
 #[test]
 fn o09_a_reader_that_has_gone_does_not_hurt_the_run() {
     let server = Server::start(EVENTFUL);
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let url = server.url();
     let args =
         ["run", "task", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", "k"];
@@ -128,15 +125,15 @@ fn o09_a_reader_that_has_gone_does_not_hurt_the_run() {
 #[test]
 fn o09_json_is_an_output_format_and_only_one_can_be_asked_for() {
     let server = Server::start("turns: [{text: hi, repeat: 2}]");
-    assert_eq!(lab().run(&server, &["--output-format", "json"]).exits(0).json()["output"], "hi");
-    assert_eq!(lab().run(&server, &["--output-format", "text"]).exits(0).stdout, "hi\n");
-    lab().run(&server, &["--output-format", "text", "--json"]).exits(3);
+    assert_eq!(Lab::with_a_txt().run(&server, &["--output-format", "json"]).exits(0).json()["output"], "hi");
+    assert_eq!(Lab::with_a_txt().run(&server, &["--output-format", "text"]).exits(0).stdout, "hi\n");
+    Lab::with_a_txt().run(&server, &["--output-format", "text", "--json"]).exits(3);
 }
 
 #[test]
 fn the_schemas_are_printed() {
     for what in ["events", "result", "config", "journal", "approvals", "stats", "report"] {
-        let printed: Value = lab().agent(&["schema", what]).exits(0).json();
+        let printed: Value = Lab::with_a_txt().agent(&["schema", what]).exits(0).json();
         assert!(jsonschema::meta::is_valid(&printed), "{what}");
     }
 }
@@ -148,7 +145,7 @@ fn json_lines(path: &Path) -> Vec<Value> {
 
 #[test]
 fn o21_the_log_file_has_every_event_as_a_line_of_json() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let log = lab.outside().join("run.log");
     let server = Server::start(EVENTFUL);
     let done = lab.run(&server, &["--log-file", log.to_str().unwrap(), "--quiet"]).exits(0);
@@ -166,7 +163,7 @@ fn o21_the_log_file_has_every_event_as_a_line_of_json() {
 
 #[test]
 fn o21_with_vv_each_piece_of_text_is_logged_too() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let log = lab.outside().join("run.log");
     let server = Server::start("turns: [{thinking: hm, text: abcd, chunk: 2}]");
     lab.run(&server, &["--log-file", log.to_str().unwrap(), "-vv"]).exits(0);
@@ -186,7 +183,7 @@ fn o21_with_vv_each_piece_of_text_is_logged_too() {
 
 #[test]
 fn o21_a_full_log_file_is_put_aside_and_three_are_kept() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let log = lab.outside().join("run.log");
     let lab = lab.config(&format!("logging: {{file: {}}}\n", log.display()));
     let aside = |number: usize| lab.outside().join(format!("run.log.{number}"));
@@ -208,7 +205,7 @@ fn o21_a_full_log_file_is_put_aside_and_three_are_kept() {
 #[test]
 fn o21_a_log_file_that_cannot_be_opened_is_an_error_before_the_run() {
     let server = Server::start("turns: [{text: hi}]");
-    let done = lab().run(&server, &["--log-file", "no/such/dir/run.log"]).exits(3);
+    let done = Lab::with_a_txt().run(&server, &["--log-file", "no/such/dir/run.log"]).exits(3);
     assert!(done.stderr.contains("no/such/dir/run.log"), "{}", done.stderr);
     assert_eq!(server.requests().len(), 0);
 }

@@ -1,5 +1,6 @@
 //! `agent exec`: the command line that `@openai/codex-sdk` sends, and the events that it reads.
 
+use crate::support::calls::{call, edit, turn};
 use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
@@ -9,15 +10,7 @@ use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
-fn lab() -> Lab {
+fn exec_lab() -> Lab {
     Lab::new().env("CODEX_API_KEY", KEY).stdin("the task")
 }
 
@@ -78,9 +71,9 @@ fn failure(done: &Finished) -> String {
 #[test]
 fn exec_thread_started_turn_started_agent_message_and_turn_completed_frame_a_run() {
     let (lab, model) = (
-        lab(),
-        server(
-            &json!([{"text": "the answer", "usage": {"input": 100, "cached_read": 20, "output": 7, "reasoning": 3}}]),
+        exec_lab(),
+        Server::turns(
+            json!([{"text": "the answer", "usage": {"input": 100, "cached_read": 20, "output": 7, "reasoning": 3}}]),
         ),
     );
     let done = exec(&lab, &model, &[]).exits(0);
@@ -101,7 +94,7 @@ fn exec_thread_started_turn_started_agent_message_and_turn_completed_frame_a_run
 
 #[test]
 fn exec_resume_continues_the_session_and_an_unknown_one_fails() {
-    let (lab, model) = (lab(), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (lab, model) = (exec_lab(), Server::turns(json!([{"text": "first"}, {"text": "second"}])));
     let first = exec(&lab, &model, &[]).exits(0);
     let id = events(&first)[0]["thread_id"].as_str().unwrap().to_owned();
     let again = exec(&lab, &model, &["resume", &id]).exits(0);
@@ -118,9 +111,11 @@ fn exec_resume_continues_the_session_and_an_unknown_one_fails() {
 #[test]
 fn exec_command_execution_has_its_output_and_exit_code() {
     let (lab, model) = (
-        lab(),
-        server(&json!([call("run_command", &json!({"command": "echo good"})),
-            call("run_command", &json!({"command": "echo bad; exit 7"})), {"text": "done"}])),
+        exec_lab(),
+        Server::calls([
+            call("run_command", &json!({"command": "echo good"})),
+            call("run_command", &json!({"command": "echo bad; exit 7"})),
+        ]),
     );
     let done = exec(&lab, &model, &WRITE).exits(0);
     let started: Vec<Value> =
@@ -139,10 +134,12 @@ fn exec_command_execution_has_its_output_and_exit_code() {
 
 #[test]
 fn exec_file_change_lists_the_files_also_of_a_failed_change() {
-    let lab = lab().file("old.txt", "a\n");
-    let model = server(&json!([call("write_file", &json!({"path": "new.txt", "content": "x"})),
-        call("edit_file", &json!({"path": "old.txt", "old_str": "a", "new_str": "b"})),
-        call("edit_file", &json!({"path": "old.txt", "old_str": "zzz", "new_str": "b"})), {"text": "done"}]));
+    let lab = exec_lab().file("old.txt", "a\n");
+    let model = Server::calls([
+        call("write_file", &json!({"path": "new.txt", "content": "x"})),
+        edit("old.txt", "a", "b"),
+        edit("old.txt", "zzz", "b"),
+    ]);
     let done = exec(&lab, &model, &WRITE).exits(0);
     let changes: Vec<Value> = items(&done, "file_change")
         .into_iter()
@@ -156,10 +153,13 @@ fn exec_file_change_lists_the_files_also_of_a_failed_change() {
 
 #[test]
 fn exec_mcp_tool_call_names_server_and_tool_and_own_tools_are_those_of_agent() {
-    let lab = lab().file("a.txt", "content of a");
+    let lab = exec_lab().file("a.txt", "content of a");
     let read = json!({"path": "a.txt"});
-    let model = server(&json!([call("read_file", &read), call("read_file", &json!({"path": "missing"})),
-        call("mcp__files__look", &json!({"x": 1})), {"text": "done"}]));
+    let model = Server::calls([
+        call("read_file", &read),
+        call("read_file", &json!({"path": "missing"})),
+        call("mcp__files__look", &json!({"x": 1})),
+    ]);
     let done = exec(&lab, &model, &WRITE).exits(0);
     let [first, missing, foreign] = items(&done, "mcp_tool_call").try_into().unwrap();
     assert_eq!(
@@ -181,13 +181,13 @@ fn exec_tools_of_mcp_servers_run_and_read_only_leaves_out_those_that_may_write()
     for (access, sandbox, is_offered) in
         [("read", "workspace-write", true), ("read", "read-only", true), ("write", "read-only", false)]
     {
-        let lab = lab().file("server.sh", include_str!("support/mcp_server.sh"));
+        let lab = exec_lab().file("server.sh", include_str!("support/mcp_server.sh"));
         let script = lab.ws().join("server.sh");
         let script = script.display();
         let lab = lab.config(&format!(
             "mcp: {{servers: {{test: {{command: /bin/sh, args: ['{script}'], workspace: {access}}}}}}}\n"
         ));
-        let model = server(&json!([call("mcp__test__echo", &json!({"text": "hello"})), {"text": "done"}]));
+        let model = Server::calls([call("mcp__test__echo", &json!({"text": "hello"}))]);
         let done = exec(&lab, &model, &["--sandbox", sandbox]).exits(0);
         let item = items(&done, "mcp_tool_call").pop().unwrap();
         assert_eq!((&item["server"], &item["tool"]), (&json!("test"), &json!("echo")), "{item}");
@@ -198,9 +198,9 @@ fn exec_tools_of_mcp_servers_run_and_read_only_leaves_out_those_that_may_write()
 
 #[test]
 fn exec_calls_of_subagents_are_items_and_their_texts_are_not() {
-    let lab = lab().file("a.txt", "content");
-    let model = server(&json!([call("dispatch_subagent", &json!({"task": "look"})),
-        call("read_file", &json!({"path": "a.txt"})), {"text": "what the subagent says"}, {"text": "done"}]));
+    let lab = exec_lab().file("a.txt", "content");
+    let model = Server::turns(json!([turn("dispatch_subagent", &json!({"task": "look"})),
+        turn("read_file", &json!({"path": "a.txt"})), {"text": "what the subagent says"}, {"text": "done"}]));
     let done = exec(&lab, &model, &[]).exits(0);
     let calls: Vec<Value> =
         items(&done, "mcp_tool_call").iter().map(|item| json!([item["tool"], item["status"]])).collect();
@@ -211,7 +211,7 @@ fn exec_calls_of_subagents_are_items_and_their_texts_are_not() {
 
 #[test]
 fn exec_reasoning_is_an_item_before_the_message() {
-    let (lab, model) = (lab(), server(&json!([{"thinking": "I think", "text": "done"}])));
+    let (lab, model) = (exec_lab(), Server::turns(json!([{"thinking": "I think", "text": "done"}])));
     let done = exec(&lab, &model, &[]).exits(0);
     assert_eq!(items(&done, "reasoning")[0], json!({"id": "item_0", "type": "reasoning", "text": "I think"}));
     assert_eq!(items(&done, "agent_message")[0]["id"], "item_1");
@@ -219,12 +219,12 @@ fn exec_reasoning_is_an_item_before_the_message() {
 
 #[test]
 fn exec_web_search_has_its_query_and_is_off_when_the_client_says_so() {
-    let search = call("web_search", &json!({"query": "rust"}));
-    let lab = lab().config(
+    let search = turn("web_search", &json!({"query": "rust"}));
+    let lab = exec_lab().config(
         "web: {search: {provider: searxng, url: 'http://127.0.0.1:9'}, allowed_private: ['127.0.0.1:9']}\n",
     );
     let run = |value: &str| {
-        let model = server(&json!([search, {"text": "done"}]));
+        let model = Server::turns(json!([search, {"text": "done"}]));
         let config = format!("web_search=\"{value}\"");
         let done = exec(&lab, &model, &[WRITE.as_slice(), &["--config", &config]].concat()).exits(0);
         let offered = model.requests()[0].body["tools"].to_string().contains("web_search");
@@ -241,7 +241,7 @@ fn exec_web_search_has_its_query_and_is_off_when_the_client_says_so() {
 
 #[test]
 fn exec_error_items_tell_of_unknown_keys_ignored_flags_and_retries_and_the_run_goes_on() {
-    let (lab, model) = (lab(), server(&json!([{"error": {"status": 500}}, {"text": "done"}])));
+    let (lab, model) = (exec_lab(), Server::turns(json!([{"error": {"status": 500}}, {"text": "done"}])));
     let more = [
         "--config",
         "tools.view_image=true",
@@ -276,7 +276,7 @@ fn exec_error_items_tell_of_unknown_keys_ignored_flags_and_retries_and_the_run_g
 
 #[test]
 fn exec_an_unknown_flag_or_an_invalid_permission_exits_3() {
-    let (lab, model) = (lab(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (exec_lab(), Server::done());
     for more in [["--no-such-flag", "x"], ["--sandbox", "none"]] {
         let done = exec(&lab, &model, &more).exits(3);
         assert_eq!(done.stdout, "");
@@ -296,8 +296,8 @@ fn exec_an_unknown_flag_or_an_invalid_permission_exits_3() {
 
 #[test]
 fn exec_sandboxes_permit_what_they_name() {
-    let write = call("write_file", &json!({"path": "tool.txt", "content": "x"}));
-    let command = call("run_command", &json!({"command": "echo x > command.txt"}));
+    let write = turn("write_file", &json!({"path": "tool.txt", "content": "x"}));
+    let command = turn("run_command", &json!({"command": "echo x > command.txt"}));
     for (more, tool_writes, command_writes) in [
         (vec![], false, false),
         (vec!["--sandbox", "read-only"], false, false),
@@ -307,7 +307,7 @@ fn exec_sandboxes_permit_what_they_name() {
         (vec!["--sandbox", "workspace-write", "--config", "approval_policy=\"untrusted\""], false, false),
         (vec!["--sandbox", "danger-full-access"], true, true),
     ] {
-        let (lab, model) = (lab(), server(&json!([write, command, {"text": "done"}])));
+        let (lab, model) = (exec_lab(), Server::turns(json!([write, command, {"text": "done"}])));
         let done = exec(&lab, &model, &more).exits(0);
         let written = (lab.exists("tool.txt"), lab.exists("command.txt"));
         assert_eq!(written, (tool_writes, command_writes), "{more:?}: {}", done.stdout);
@@ -316,10 +316,8 @@ fn exec_sandboxes_permit_what_they_name() {
 
 #[test]
 fn exec_read_only_offers_no_tool_that_writes_and_says_so_to_commands() {
-    let lab = lab().config("sandbox: {network: true, writable: [/tmp]}\n").file("a.txt", "x");
-    let model = server(
-        &json!([call("run_command", &json!({"command": "cat a.txt; touch b.txt"})), {"text": "done"}]),
-    );
+    let lab = exec_lab().config("sandbox: {network: true, writable: [/tmp]}\n").file("a.txt", "x");
+    let model = Server::calls([call("run_command", &json!({"command": "cat a.txt; touch b.txt"}))]);
     exec(&lab, &model, &["--sandbox", "read-only"]).exits(0);
     let tools = model.requests()[0].body["tools"].to_string();
     assert!(
@@ -335,10 +333,10 @@ fn exec_read_only_offers_no_tool_that_writes_and_says_so_to_commands() {
 fn exec_full_access_needs_a_flag_of_our_own() {
     let beside = |lab: &Lab| lab.outside().join("beside.txt");
     for (flag, is_free) in [(None, false), (Some("--allow-danger-full-access"), true)] {
-        let lab = lab();
+        let lab = exec_lab();
         let path = beside(&lab);
         let command = format!("echo x > {}", path.display());
-        let model = server(&json!([call("run_command", &json!({"command": command})), {"text": "done"}]));
+        let model = Server::calls([call("run_command", &json!({"command": command}))]);
         let mut more = vec!["--sandbox", "danger-full-access"];
         more.extend(flag);
         let done = exec(&lab, &model, &more).exits(0);
@@ -358,12 +356,12 @@ fn exec_network_access_is_that_of_the_client() {
         ("sandbox: {network: false}", "true", false, true),
         ("sandbox: {allowed_hosts: [example.org]}", "true", false, true),
     ] {
-        let lab = lab().config(config);
+        let lab = exec_lab().config(config);
         let command =
             json!({"command": "test \"$(readlink /proc/self/ns/net)\" = \"$HOST_NET\" && touch shared"});
         let net = std::fs::read_link("/proc/self/ns/net").unwrap();
         let command = command["command"].as_str().unwrap().replace("$HOST_NET", &net.to_string_lossy());
-        let model = server(&json!([call("run_command", &json!({ "command": command })), {"text": "done"}]));
+        let model = Server::calls([call("run_command", &json!({ "command": command }))]);
         let value = format!("sandbox_workspace_write.network_access={value}");
         let done = exec(&lab, &model, &[WRITE.as_slice(), &["--config", &value]].concat()).exits(0);
         assert_eq!(lab.exists("shared"), is_on, "{config} {value}: {}", done.stdout);
@@ -378,8 +376,8 @@ fn exec_network_access_is_that_of_the_client() {
 
 #[test]
 fn exec_permits_no_more_than_a_configured_mode() {
-    let write = call("write_file", &json!({"path": "tool.txt", "content": "x"}));
-    let command = call("run_command", &json!({"command": "echo x > command.txt"}));
+    let write = turn("write_file", &json!({"path": "tool.txt", "content": "x"}));
+    let command = turn("run_command", &json!({"command": "echo x > command.txt"}));
     for (config, sandbox, tool_writes, command_writes) in [
         ("mode: confirm-all", "workspace-write", false, false),
         ("mode: confirm-all", "danger-full-access", false, false),
@@ -387,7 +385,8 @@ fn exec_permits_no_more_than_a_configured_mode() {
         ("agents: {build: {mode: confirm-all}}", "workspace-write", false, false),
         ("mode: yolo", "workspace-write", true, true),
     ] {
-        let (lab, model) = (lab().config(config), server(&json!([write, command, {"text": "done"}])));
+        let (lab, model) =
+            (exec_lab().config(config), Server::turns(json!([write, command, {"text": "done"}])));
         let done = exec(&lab, &model, &["--sandbox", sandbox]).exits(0);
         let written = (lab.exists("tool.txt"), lab.exists("command.txt"));
         assert_eq!(written, (tool_writes, command_writes), "{config} {sandbox}: {}", done.stdout);
@@ -403,13 +402,13 @@ fn exec_permits_no_more_than_a_configured_mode() {
 #[test]
 fn exec_add_dir_does_not_widen_a_configured_list() {
     for (config, is_written) in [("", true), ("sandbox: {writable: []}", false)] {
-        let lab = lab();
+        let lab = exec_lab();
         let extra = lab.home().join("extra");
         std::fs::create_dir(&extra).unwrap();
         let lab = lab.config(config);
         let file = extra.join("f");
         let command = format!("touch {}", file.display());
-        let model = server(&json!([call("run_command", &json!({"command": command})), {"text": "done"}]));
+        let model = Server::calls([call("run_command", &json!({"command": command}))]);
         let add = ["--add-dir", extra.to_str().unwrap()];
         let done = exec(&lab, &model, &[WRITE.as_slice(), &add].concat()).exits(0);
         assert_eq!(file.exists(), is_written, "{config}: {}", done.stdout);
@@ -420,9 +419,10 @@ fn exec_add_dir_does_not_widen_a_configured_list() {
 #[test]
 fn exec_output_schema_makes_the_last_message_the_value() {
     let schema = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}"#;
-    let lab = lab().file("schema.json", schema);
+    let lab = exec_lab().file("schema.json", schema);
     for (answer, fits) in [(r#"{"n": 1}"#, true), ("```json\n{\"n\": 1}\n```", true), ("no JSON", false)] {
-        let model = server(&json!([{"text": answer}, {"text": answer}, {"text": answer}, {"text": answer}]));
+        let model =
+            Server::turns(json!([{"text": answer}, {"text": answer}, {"text": answer}, {"text": answer}]));
         let done = exec(&lab, &model, &["--output-schema", "schema.json"]);
         if fits {
             let last = items(&done.exits(0), "agent_message").pop().unwrap();
@@ -435,14 +435,16 @@ fn exec_output_schema_makes_the_last_message_the_value() {
             failure(&done);
         }
     }
-    let missing = exec(&lab, &server(&json!([{"text": "x"}])), &["--output-schema", "none.json"]).exits(3);
+    let missing =
+        exec(&lab, &Server::turns(json!([{"text": "x"}])), &["--output-schema", "none.json"]).exits(3);
     assert!(failure(&missing).contains("none.json"));
 }
 
 #[test]
 fn exec_images_follow_resume_as_the_sdk_sends_them() {
     let gif = b"GIF89a\x02\x01\x03\0\0\0\0;";
-    let (lab, model) = (lab().file("shot.gif", gif), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (lab, model) =
+        (exec_lab().file("shot.gif", gif), Server::turns(json!([{"text": "first"}, {"text": "second"}])));
     let first = exec(&lab, &model, &["--image", "shot.gif"]).exits(0);
     let id = events(&first)[0]["thread_id"].as_str().unwrap().to_owned();
     exec(&lab, &model, &["resume", &id, "--image", "shot.gif"]).exits(0);
@@ -453,7 +455,7 @@ fn exec_images_follow_resume_as_the_sdk_sends_them() {
 #[test]
 fn exec_turn_failed_tells_the_reason_of_every_run_that_is_no_success() {
     let looks: Vec<Value> =
-        (0..60).map(|n| call("list_files", &json!({"path": ".", "depth": n % 3 + 1}))).collect();
+        (0..60).map(|n| turn("list_files", &json!({"path": ".", "depth": n % 3 + 1}))).collect();
     for (config, turns, code, reason) in [
         ("max_steps: 2\n", json!(looks), 2, "max_steps"),
         ("", json!([{"error": {"status": 400}}]), 1, "400"),
@@ -467,13 +469,13 @@ fn exec_turn_failed_tells_the_reason_of_every_run_that_is_no_success() {
         ),
         (
             "policy: {approvals: pause}\n",
-            json!([call("write_file", &json!({"path": "a", "content": "x"})), {"text": "done"}]),
+            json!([turn("write_file", &json!({"path": "a", "content": "x"})), {"text": "done"}]),
             2,
             "awaiting_approval",
         ),
         ("timeout_seconds: 1\n", json!([{"text": "late", "delay_ms": 5000}]), 5, "time"),
     ] {
-        let (lab, model) = (lab().config(config), server(&turns));
+        let (lab, model) = (exec_lab().config(config), Server::turns(turns));
         let done = exec(&lab, &model, &[]);
         assert_eq!(done.code, Some(code), "{reason}: {}{}", done.stdout, done.stderr);
         assert!(failure(&done).contains(reason), "{reason}: {}", failure(&done));
@@ -491,7 +493,7 @@ fn exec_faults_of_a_stream_end_in_turn_failed() {
         String::new(),
     ];
     for answer in answers {
-        let lab = lab().config("llm: {retries: 1, context_window: 100000}\n");
+        let lab = exec_lab().config("llm: {retries: 1, context_window: 100000}\n");
         let server = WireServer::bytes(answer.clone());
         let done = start(&lab, &server.url(), &[]).finish();
         assert_eq!(done.code, Some(1), "{answer:?}: {}", done.stdout);
@@ -502,9 +504,9 @@ fn exec_faults_of_a_stream_end_in_turn_failed() {
 #[test]
 fn l33_exec_ends_at_a_signal_as_the_sdk_sends_it_when_it_aborts() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (lab, seconds) = (lab(), unique_seconds());
-        let sleeps = call("run_command", &json!({"command": format!("sleep {seconds}")}));
-        let model = server(&json!([sleeps, {"text": "done"}]));
+        let (lab, seconds) = (exec_lab(), unique_seconds());
+        let sleeps = turn("run_command", &json!({"command": format!("sleep {seconds}")}));
+        let model = Server::turns(json!([sleeps, {"text": "done"}]));
         let running = start(&lab, &model.url(), &WRITE);
         wait_for_sleepers(&seconds, 1);
         running.signal(signal);
@@ -525,8 +527,8 @@ fn l33_exec_ends_at_a_signal_as_the_sdk_sends_it_when_it_aborts() {
 #[test]
 fn l33_exec_ends_when_nobody_reads_its_events() {
     let (lab, seconds) = (Lab::new().env("CODEX_API_KEY", KEY), unique_seconds());
-    let sleeps = call("run_command", &json!({"command": format!("sleep {seconds}")}));
-    let model = server(&json!([sleeps, {"text": "done"}]));
+    let sleeps = turn("run_command", &json!({"command": format!("sleep {seconds}")}));
+    let model = Server::turns(json!([sleeps, {"text": "done"}]));
     let arguments = arguments(&model.url(), &["--sandbox", "workspace-write", "task"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut child = lab.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -540,10 +542,8 @@ fn l33_exec_ends_when_nobody_reads_its_events() {
 
 #[test]
 fn s20_exec_asks_nobody_and_refuses_what_needs_approval() {
-    let (lab, model) = (
-        lab(),
-        server(&json!([call("write_file", &json!({"path": "a.txt", "content": "x"})), {"text": "done"}])),
-    );
+    let (lab, model) =
+        (exec_lab(), Server::calls([call("write_file", &json!({"path": "a.txt", "content": "x"}))]));
     let done = exec(&lab, &model, &["--config", "approval_policy=\"on-request\""]).exits(0);
     assert!(told(&model).contains("needs a confirmation"), "{}", told(&model));
     assert_eq!(items(&done, "file_change")[0]["status"], "failed");
@@ -551,7 +551,7 @@ fn s20_exec_asks_nobody_and_refuses_what_needs_approval() {
 
 #[test]
 fn exec_without_json_prints_the_answer_and_tells_the_rest_on_standard_error() {
-    let (lab, model) = (lab(), server(&json!([{"text": "the answer"}])));
+    let (lab, model) = (exec_lab(), Server::turns(json!([{"text": "the answer"}])));
     let base = format!("openai_base_url={}", json!(model.url()));
     let done = lab.agent(&["exec", "-c", &base, "-c", "foo=1", "-m", "mock", "do it"]).exits(0);
     assert_eq!(done.stdout, "the answer\n");
@@ -561,8 +561,7 @@ fn exec_without_json_prints_the_answer_and_tells_the_rest_on_standard_error() {
 
 #[test]
 fn exec_gives_key_and_server_of_the_client_to_no_other_provider() {
-    let (lab, model) =
-        (lab().env("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef"), server(&json!([{"text": "done"}])));
+    let (lab, model) = (exec_lab().env("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef"), Server::done());
     let config = format!("llm: {{providers: {{anthropic: {{base: '{}'}}}}}}\n", model.url());
     let lab = lab.config(&config);
     let done = lab

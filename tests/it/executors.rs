@@ -1,7 +1,7 @@
 //! Tasks that another program does: `agent submit --executor NAME` and `fleet.executors`.
 
 use crate::support::mcp::processes_with;
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
@@ -23,12 +23,11 @@ const FIGURES: &str =
     r"patterns: {tokens_input: 'Tokens: ([\d.]+k?) sent', tokens_output: 'sent, (\d+) received'}";
 
 /// A repository with the program `fake.sh`, which is the executor `fake` with more keys.
-fn lab(script: &str, keys: &str) -> Lab {
-    let lab = Lab::new().file("fake.sh", script).file("a.txt", "first\n").config(&format!(
+fn with_executor(script: &str, keys: &str) -> Lab {
+    Lab::new().file("fake.sh", script).file("a.txt", "first\n").config(&format!(
         "fleet: {{executors: {{fake: {{command: /bin/sh, args: [fake.sh, '{{prompt}}', '--said={{prompt}}'], {keys}}}}}}}"
-    ));
-    lab.commit_all();
-    lab
+    ))
+        .committed()
 }
 
 /// Submits a task and lets a worker do it; returns the task and what the worker wrote.
@@ -50,8 +49,9 @@ fn a20_an_executor_works_in_a_worktree_with_a_home_of_its_own_and_only_the_mappe
     let keys = format!(
         "model_args: ['--model={{model}}'], env: {{SERVICE_KEY: {{from: MY_SERVICE_KEY}}, LEVEL: {{value: high}}}}, {FIGURES}"
     );
-    let lab =
-        lab(FAKE, &keys).env("MY_SERVICE_KEY", "sk-4f9a8b7c6d5e").env("OTHER_API_KEY", "sk-other-5e6d7c8b");
+    let lab = with_executor(FAKE, &keys)
+        .env("MY_SERVICE_KEY", "sk-4f9a8b7c6d5e")
+        .env("OTHER_API_KEY", "sk-other-5e6d7c8b");
     let prompt = "$(touch x) `touch x` {model} {prompt}\n--second 'line'";
     let (task, _) = done(&lab, &[prompt, "--executor", "fake", "--model", "m/1"], YOLO);
     assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)), "{task}");
@@ -91,7 +91,7 @@ fn a20_an_executor_works_in_a_worktree_with_a_home_of_its_own_and_only_the_mappe
 fn a20_tokens_that_cannot_be_read_are_null_and_json_is_read_by_pointers() {
     let keys = "output: json, patterns: {answer: /result, tokens_input: /usage/in, tokens_output: /usage/out, cost_usd: /cost}";
     let answer = r#"echo '{"result": "it is done", "usage": {"in": 7}, "cost": 0.25}'"#;
-    let (task, _) = done(&lab(answer, keys), &["x", "--executor", "fake"], YOLO);
+    let (task, _) = done(&with_executor(answer, keys), &["x", "--executor", "fake"], YOLO);
     let result = &task["result"];
     assert_eq!(
         (&result["output"], &result["cost"]["total_usd"]),
@@ -107,7 +107,7 @@ fn a20_tokens_that_cannot_be_read_are_null_and_json_is_read_by_pointers() {
 
 #[test]
 fn a20_an_executor_that_runs_out_of_time_is_killed_with_its_children() {
-    let lab = lab("sleep 4711.25 & sleep 4711.25", "timeout: 1");
+    let lab = with_executor("sleep 4711.25 & sleep 4711.25", "timeout: 1");
     let (task, _) = done(&lab, &["x", "--executor", "fake"], YOLO);
     assert_eq!(task["state"], "failed");
     let cause = task["cause"].as_str().unwrap();
@@ -119,8 +119,10 @@ fn a20_an_executor_that_runs_out_of_time_is_killed_with_its_children() {
 
 #[test]
 fn a20_a_program_that_fails_or_whose_checks_fail_publishes_nothing() {
-    let lab =
-        lab("echo more >> a.txt; test \"$1\" = good || { echo broken pipe >&2; exit 7; }", "timeout: 9");
+    let lab = with_executor(
+        "echo more >> a.txt; test \"$1\" = good || { echo broken pipe >&2; exit 7; }",
+        "timeout: 9",
+    );
     let (task, _) = done(&lab, &["bad", "--executor", "fake"], YOLO);
     let cause = task["cause"].as_str().unwrap().to_owned();
     assert_eq!(task["result"]["executor"]["exit_code"], 7);
@@ -153,7 +155,7 @@ fn a20_an_executor_starts_only_if_the_user_allows_it_and_no_limit_would_be_excee
         assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "main\n");
         lab.agent(&["tasks", "rm", "a"]).exits(0);
     };
-    let lab = lab("echo x > started", "timeout: 9");
+    let lab = with_executor("echo x > started", "timeout: 9");
     let fake = ["x", "--executor", "fake"];
     refused(&lab, &fake, &[], "`--mode yolo`");
     refused(&lab, &[&fake[..], &["--mode", "confirm-all"]].concat(), YOLO, "`--mode yolo`");
@@ -166,7 +168,7 @@ fn a20_an_executor_starts_only_if_the_user_allows_it_and_no_limit_would_be_excee
         .config("fleet: {executors: {aider: {enabled: true}}}")
         .env("PATH", "/usr/bin:/bin")
         .file("a", "");
-    lab.commit_all();
+    let lab = lab.committed();
     refused(&lab, &["x", "--executor", "aider"], YOLO, "python3 -m pip install aider-chat");
 }
 
@@ -201,7 +203,7 @@ impl Programs {
             .config(&format!("fleet: {{executors: {{{}}}}}", enabled.join(", ")))
             .env("PATH", &path)
             .file("a", "");
-        lab.commit_all();
+        let lab = lab.committed();
         Self { lab, _programs: programs }
     }
 
@@ -219,19 +221,17 @@ impl Programs {
 
 #[test]
 fn a20_own_is_the_agent_itself() {
-    let lab = lab("true", "timeout: 9");
+    let lab = with_executor("true", "timeout: 9");
     let model = Server::start("turns: [{text: by the model}]");
     lab.agent(&["submit", "x", "--id", "a", "--executor", "own"]).exits(0);
-    let url = model.url();
-    let words = ["worker", "--drain", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&words).exits(0);
+    lab.agent_on(&model, &["worker", "--drain"]).exits(0);
     let task = lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json()["tasks"][0].clone();
     assert_eq!((&task["state"], &task["result"]["output"]), (&json!("done"), &json!("by the model")));
 }
 
 #[test]
 fn a20_a_prompt_that_is_too_long_for_an_argument_is_refused() {
-    let lab = lab("true", "timeout: 9");
+    let lab = with_executor("true", "timeout: 9");
     let file = lab.outside().join("tasks.jsonl");
     fs::write(&file, json!({"id": "a", "prompt": "x".repeat(128 << 10), "executor": "fake"}).to_string())
         .unwrap();
@@ -343,7 +343,7 @@ fn a20_an_executor_reaches_no_network_unless_it_is_allowed() {
     let script =
         format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' 2>/dev/null && echo reached || echo not");
     for (keys, expected) in [("timeout: 9", "not"), ("network: true", "reached")] {
-        let (task, _) = done(&lab(&script, keys), &["x", "--executor", "fake"], YOLO);
+        let (task, _) = done(&with_executor(&script, keys), &["x", "--executor", "fake"], YOLO);
         let has_own_network = ["full", "bubblewrap"].contains(&task["result"]["sandbox"].as_str().unwrap());
         if has_own_network || expected == "reached" {
             assert_eq!(task["result"]["output"], expected, "{task}");

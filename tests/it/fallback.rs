@@ -4,13 +4,9 @@ use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 /// One fallback on the same server, no repetition of a failed request.
 fn with_fallback(models: &str) -> Lab {
-    lab().config(&format!("llm: {{retries: 0, fallback: [{models}]}}\n"))
+    Lab::with_a_txt().config(&format!("llm: {{retries: 0, fallback: [{models}]}}\n"))
 }
 
 fn asked(server: &Server) -> Vec<String> {
@@ -33,7 +29,7 @@ fn lr6_a_model_that_stays_overloaded_is_replaced_for_the_rest_of_the_run() {
         "turns: [{{{DOWN}, repeat: 2}}, {{calls: [{{name: read_file, arguments: {{path: a.txt}}}}]}}, {{text: done}}]"
     );
     let server = Server::start(&script);
-    let lab = lab().config("llm: {retries: 1, fallback: [openai/second]}\n");
+    let lab = Lab::with_a_txt().config("llm: {retries: 1, fallback: [openai/second]}\n");
     let done = lab.run(&server, &[]).exits(0);
     assert_eq!(done.stdout, "done\n");
     assert_eq!(asked(&server), ["mock", "mock", "second", "second"]);
@@ -56,7 +52,7 @@ fn lr6_a_model_that_stays_overloaded_is_replaced_for_the_rest_of_the_run() {
 fn lr6_the_flag_names_models_in_order_and_the_error_names_them_all() {
     let server =
         Server::start("turns: [{error: {status: 503}}, {error: {status: 402}}, {error: {status: 500}}]");
-    let lab = lab().config("llm: {retries: 0, fallback: [openai/never]}\n");
+    let lab = Lab::with_a_txt().config("llm: {retries: 0, fallback: [openai/never]}\n");
     let more = ["--fallback-model", "openai/second", "--fallback-model", "openai/third", "--json"];
     let json = lab.run(&server, &more).exits(1).json();
     assert_eq!(asked(&server), ["mock", "second", "third"]);
@@ -104,7 +100,7 @@ fn lr6_each_call_costs_what_its_model_costs() {
   - {text: done, usage: {input: 1000000, output: 100000}}
 ";
     let config = "costs: {prices_file: prices.yaml}\nllm: {retries: 0, fallback: [openai/second]}\n";
-    let lab = lab().file("prices.yaml", prices).config(config);
+    let lab = Lab::with_a_txt().file("prices.yaml", prices).config(config);
     let json = lab.run(&Server::start(script), &["--json"]).exits(0).json();
     assert_eq!(json["cost"]["total_usd"], 2.0 + 5.0);
 }
@@ -123,7 +119,7 @@ fn lr6_a_fallback_that_could_not_be_used_is_found_before_the_run() {
     refused(&with_fallback("'scripted:missing.yaml'"), &[]);
     let prices = "models: {openai/mock: {input: 1, output: 10}}";
     let config = "costs: {prices_file: prices.yaml}\nllm: {fallback: [openai/second]}\n";
-    let lab = lab().file("prices.yaml", prices).config(config);
+    let lab = Lab::with_a_txt().file("prices.yaml", prices).config(config);
     let done = refused(&lab, &["--budget", "1"]);
     assert!(done.stderr.contains("`openai/second`"), "{}", done.stderr);
     refused(&with_fallback(&["openai/x"; 9].join(", ")), &[]);
@@ -143,13 +139,13 @@ fn lr6_the_key_given_for_one_provider_is_not_sent_to_another() {
 #[test]
 fn lr6_the_key_given_for_a_server_whose_address_is_a_variable_is_not_sent_to_another() {
     let down = Server::start("turns: [{error: {status: 503}}]");
-    let second = Server::start("turns: [{text: done}]");
+    let second = Server::done();
     let config = "llm:
   retries: 0
   fallback: [second/m]
   providers: {first: {base_keys: [FIRST_URL]}, second: {base_keys: [SECOND_URL]}}
 ";
-    let lab = lab().config(config).env("FIRST_URL", &down.url()).env("SECOND_URL", &second.url());
+    let lab = Lab::with_a_txt().config(config).env("FIRST_URL", &down.url()).env("SECOND_URL", &second.url());
     lab.agent(&["run", "task", "--model", "first/m", "--api-key", KEY]).exits(0);
     assert_eq!(down.requests()[0].headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(second.requests()[0].headers.get("authorization"), None);
@@ -157,10 +153,9 @@ fn lr6_the_key_given_for_a_server_whose_address_is_a_variable_is_not_sent_to_ano
 
 #[test]
 fn lr6_the_key_given_for_one_server_of_ones_own_is_not_sent_to_another() {
-    let (first, second) =
-        (Server::start("turns: [{error: {status: 503}}]"), Server::start("turns: [{text: done}]"));
+    let (first, second) = (Server::start("turns: [{error: {status: 503}}]"), Server::done());
     let config = "llm: {retries: 0, fallback: [other/m], providers: {other: {base_keys: [OTHER_BASE], keys: [OTHER_KEY]}}}";
-    let lab = lab()
+    let lab = Lab::with_a_txt()
         .config(config)
         .env("AZURE_OPENAI_ENDPOINT", &first.url())
         .env("OTHER_BASE", &second.url())
@@ -176,10 +171,8 @@ fn lr6_a_conversation_goes_on_in_another_format_with_its_calls_and_without_forei
     let script = format!("turns: [{calls}, {{{DOWN}}}, {calls}, {{{DOWN}}}, {{text: done}}]");
     for (first, second) in [("openai/m", "openai-responses/m"), ("openai-responses/m", "openai/m")] {
         let server = Server::start(&script);
-        let lab = lab().config(&format!("llm: {{retries: 0, fallback: [{second}, {first}]}}\n"));
-        let url = server.url();
-        let args = ["run", "task", "--model", first, "--api-base", &url, "--api-key", KEY];
-        assert_eq!(lab.agent(&args).exits(0).stdout, "done\n", "{first}");
+        let lab = Lab::with_a_txt().config(&format!("llm: {{retries: 0, fallback: [{second}, {first}]}}\n"));
+        assert_eq!(lab.run_model(first, &server.url(), &[]).exits(0).stdout, "done\n", "{first}");
         let requests = server.requests();
         let paths: Vec<bool> = requests.iter().map(|request| request.target.contains("/responses")).collect();
         let responses = first.contains("responses");
@@ -214,7 +207,7 @@ fn lr6_each_model_has_its_own_longest_answer() {
         let config = format!(
             "costs: {{prices_file: prices.yaml}}\nllm: {{{config}retries: 0, fallback: [openai/second]}}\n"
         );
-        lab().file("prices.yaml", prices).config(&config).run(&server, more).exits(0);
+        Lab::with_a_txt().file("prices.yaml", prices).config(&config).run(&server, more).exits(0);
         let sent = server
             .requests()
             .iter()

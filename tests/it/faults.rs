@@ -19,16 +19,14 @@ const IN_TIME: Duration = Duration::from_secs(20);
 const DONE: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// Runs a task against a server that speaks Chat Completions; gives back what came of it.
-fn run(lab: &Lab, server: &WireServer, more: &[&str]) -> Finished {
+fn run_briefly(lab: &Lab, server: &WireServer, more: &[&str]) -> Finished {
     run_with("openai/m", lab, server, more)
 }
 
 /// Runs a task against the server of `model`.
 fn run_with(model: &str, lab: &Lab, server: &WireServer, more: &[&str]) -> Finished {
-    let url = server.url();
-    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
     let started = Instant::now();
-    let done = lab.agent(&[&args, more].concat());
+    let done = lab.run_model(model, &server.url(), &[&["--mode", "yolo"], more].concat());
     assert!(started.elapsed() < IN_TIME, "took {:?}", started.elapsed());
     assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
     assert!(!(done.stderr.clone() + &done.stdout).contains(KEY), "{}", done.stderr);
@@ -41,7 +39,7 @@ fn fails(what: &str, kinds: &[&str], play: impl Fn(&mut TcpStream) -> Result<()>
     let server = WireServer::start(move |stream, _| play(stream));
     let patience = if kinds.contains(&"malformed") { PATIENT } else { IMPATIENT };
     let lab = Lab::new().config(patience);
-    let done = run(&lab, &server, &[]);
+    let done = run_briefly(&lab, &server, &[]);
     let kind = failure(&lab);
     assert!(kinds.contains(&kind.as_str()), "{what}: {kind}\n{}\n{}", done.stdout, done.stderr);
     assert_eq!((done.code, server.requests().len()), (Some(1), 1), "{what}");
@@ -67,7 +65,7 @@ fn bytes_fail(what: &str, kinds: &[&str], answer: impl Into<Vec<u8>>) {
 #[track_caller]
 fn says_done(what: &str, answer: impl Into<Vec<u8>>) {
     let server = WireServer::bytes(answer);
-    let done = run(&Lab::new().config(IMPATIENT), &server, &["--quiet"]);
+    let done = run_briefly(&Lab::new().config(IMPATIENT), &server, &["--quiet"]);
     assert_eq!((done.code, done.stdout.trim()), (Some(0), "done"), "{what}: {}", done.stderr);
 }
 
@@ -276,7 +274,7 @@ fn what_a_server_adds_to_an_answer_is_not_taken_for_the_next_one() {
         stream.write_all(first.as_bytes())?;
         hold(stream)
     });
-    let done = run(&Lab::new().config(IMPATIENT), &server, &["--quiet"]);
+    let done = run_briefly(&Lab::new().config(IMPATIENT), &server, &["--quiet"]);
     assert_eq!(
         (done.code, done.stdout.trim(), server.requests().len()),
         (Some(0), "done", 2),
@@ -291,7 +289,7 @@ fn calls_run(calls: &[Value]) -> (usize, Value, String) {
     let first = events(&format!("data: {event}\n\ndata: [DONE]\n\n"));
     let server = WireServer::answers(vec![first.into(), events(&whole()).into()]);
     let lab = Lab::new().config(IMPATIENT).file("out", "");
-    let done = run(&lab, &server, &["--json"]);
+    let done = run_briefly(&lab, &server, &["--json"]);
     let stderr = done.stderr.clone();
     (lab.read("out").lines().count(), done.json(), stderr)
 }
@@ -364,7 +362,7 @@ fn a_call_that_is_sent_in_two_ways_runs_once() {
         let first = events(&format!("data: {event}\n\ndata: [DONE]\n\n"));
         let server = WireServer::answers(vec![first.into(), events(&whole()).into()]);
         let lab = Lab::new().config(IMPATIENT).file("out", "");
-        run(&lab, &server, &[]).exits(0);
+        run_briefly(&lab, &server, &[]).exits(0);
         assert_eq!(lab.read("out").lines().count(), runs, "{what}");
     }
 }

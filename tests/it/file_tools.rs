@@ -574,7 +574,7 @@ fn t23_an_agent_cannot_use_a_tool_that_it_does_not_have() {
         call("run_command", &json!({"command": "touch new"})),
         call("read_file", &json!({"path": "a.txt"})),
     ]]));
-    let done = lab.run(&server, &["-a", "plan", "--mode", "yolo", "--json"]).exits(0);
+    let done = lab.run_yolo(&server, &["-a", "plan", "--json"]).exits(0);
     let said = results(&server);
     for (said, tool) in said.iter().zip(["write_file", "run_command"]) {
         assert!(said.starts_with(&format!("Error: The agent `plan` may not use `{tool}`.")), "{said}");
@@ -667,7 +667,7 @@ fn k01_a_long_output_is_kept_and_read_and_searched_by_its_name() {
             call("write_file", &json!({"path": "output:call_a", "content": "a file like any other"})),
         ],
     ]));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let said = results(&server);
     assert!(said[0].contains("lines omitted ...]") && said[0].contains("output:call_a"), "{}", said[0]);
     assert_eq!(
@@ -850,7 +850,7 @@ fn t03_what_the_session_wrote_itself_is_known_and_every_change_is_in_the_json_do
         ],
         vec![write("two\n")],
     ]));
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     assert_eq!(lab.read("new.txt"), "two\n", "{:?}", results(&server));
     let mut changed: Vec<String> = json["files_modified"]
         .as_array()

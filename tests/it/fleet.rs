@@ -10,13 +10,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 
-/// A repository with one commit.
-fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.commit_all();
-    lab
-}
-
 fn model(lab: &Lab, name: &str, turns: &str) -> String {
     let path = lab.outside().join(format!("{name}.yaml"));
     fs::write(&path, format!("turns:\n{turns}  - text: {name} is done\n")).unwrap();
@@ -38,9 +31,7 @@ fn worker(lab: &Lab, model: &str, more: &[&str]) -> Finished {
 
 /// A worker that asks `server`.
 fn start_worker(lab: &Lab, server: &Server, more: &[&str]) -> Running {
-    let url = server.url();
-    let words = ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.start(&[&words, more].concat())
+    lab.start_on(server, &[&["worker", "--mode", "yolo"], more].concat())
 }
 
 fn tasks(lab: &Lab) -> Vec<Value> {
@@ -68,7 +59,7 @@ fn branches(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn tasks_of_a_file_are_done_each_on_its_branch_and_the_users_files_stay() {
-    let lab = repository();
+    let lab = Lab::repository();
     let file = lab.outside().join("tasks.yaml");
     fs::write(&file, "- {prompt: first, id: one}\n- {prompt: second, id: two, checks: [test -f log.txt]}\n")
         .unwrap();
@@ -91,7 +82,7 @@ fn tasks_of_a_file_are_done_each_on_its_branch_and_the_users_files_stay() {
 
 #[test]
 fn b10_the_priority_then_the_order_decide() {
-    let lab = repository();
+    let lab = Lab::repository();
     for (id, priority) in [("late", "low"), ("a", "normal"), ("b", "normal"), ("first", "high")] {
         submit(&lab, &["x", "--id", id, "--priority", priority]).exits(0);
     }
@@ -107,7 +98,7 @@ fn b10_the_priority_then_the_order_decide() {
 
 #[test]
 fn all_tasks_of_a_file_are_added_or_none_and_errors_have_their_lines() {
-    let lab = repository();
+    let lab = Lab::repository();
     let file = lab.outside().join("tasks.jsonl");
     let path = file.to_str().unwrap();
     fs::write(&file, "{\"prompt\": \"x\"}\n{\"promt\": \"y\"}\n{\"prompt\": \"\"}\n").unwrap();
@@ -151,7 +142,7 @@ fn all_tasks_of_a_file_are_added_or_none_and_errors_have_their_lines() {
 
 /// A queue with the task `a`, whose worker was killed after a command of its run.
 fn with_killed_worker() -> Lab {
-    let lab = repository().config("fleet: {lease_seconds: 3}");
+    let lab = Lab::repository().config("fleet: {lease_seconds: 3}");
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let server = Server::start(
         "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}]",
@@ -167,7 +158,7 @@ fn with_killed_worker() -> Lab {
 // Fault C1: the script of a killed worker began again, and its calls ran twice.
 #[test]
 fn a_scripted_model_goes_on_with_its_script_when_its_worker_was_killed() {
-    let (lab, seconds) = (repository(), unique_seconds());
+    let (lab, seconds) = (Lab::repository(), unique_seconds());
     let turns = format!(
         "  - calls: [{{name: run_command, arguments: {{command: echo line >> log.txt}}}}]
   - calls: [{{name: run_command, arguments: {{command: sleep {seconds}}}}}]\n"
@@ -187,7 +178,7 @@ fn a_scripted_model_goes_on_with_its_script_when_its_worker_was_killed() {
 // Fault C1: nobody knew whether the first command of a killed worker had done its work, and a script cannot check.
 #[test]
 fn a_task_whose_worker_was_killed_in_its_first_command_begins_anew() {
-    let (lab, seconds) = (repository(), unique_seconds());
+    let (lab, seconds) = (Lab::repository(), unique_seconds());
     let waits = |command: &str| {
         let call = format!("  - calls: [{{name: run_command, arguments: {{command: '{command}'}}}}]\n");
         model(&lab, "script", &call)
@@ -249,7 +240,7 @@ fn b08_the_next_worker_of_the_machine_resumes_the_session_of_a_killed_one() {
 
 #[test]
 fn a_worker_that_was_stopped_for_longer_than_its_claim_changes_nothing() {
-    let lab = repository().config("fleet: {lease_seconds: 3}");
+    let lab = Lab::repository().config("fleet: {lease_seconds: 3}");
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let server = Server::start("turns: [{fault: hang}]");
     let stopped = start_worker(&lab, &server, &["--once"]);
@@ -265,7 +256,7 @@ fn a_worker_that_was_stopped_for_longer_than_its_claim_changes_nothing() {
 
 #[test]
 fn a_signal_lets_tasks_end_or_gives_them_back_after_the_grace() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let server = Server::start("turns: [{fault: hang}]");
     let running = start_worker(&lab, &server, &["--grace", "1"]);
@@ -287,7 +278,7 @@ fn a_signal_lets_tasks_end_or_gives_them_back_after_the_grace() {
 
 #[test]
 fn failures_of_a_server_are_retried_until_the_task_is_dead_and_others_are_not() {
-    let lab = repository().config("llm: {retries: 0}");
+    let lab = Lab::repository().config("llm: {retries: 0}");
     submit(&lab, &["x", "--id", "a", "--max-attempts", "2"]).exits(0);
     let server = Server::start("turns: [{fault: {http: {status: 500}}}, {fault: {http: {status: 500}}}]");
     start_worker(&lab, &server, &["--drain"]).finish().exits(0);
@@ -308,7 +299,7 @@ fn failures_of_a_server_are_retried_until_the_task_is_dead_and_others_are_not() 
 
 #[test]
 fn a_task_never_allows_more_than_its_worker() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a", "--mode", "yolo"]).exits(0);
     lab.agent(&["worker", "--drain", "--mode", "confirm-all", "--model", &appends(&lab)]).exits(0);
     assert_eq!(task(&lab, "a")["commit"], Value::Null);
@@ -326,7 +317,7 @@ fn a_task_never_allows_more_than_its_worker() {
 
 #[test]
 fn a_database_that_is_locked_for_long_ends_no_worker_and_stores_no_part_of_a_submission() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let model = Server::start("turns: [{text: done, delay_ms: 500}]");
     let running = start_worker(&lab, &model, &["--drain"]);
@@ -348,7 +339,7 @@ fn a_database_that_is_locked_for_long_ends_no_worker_and_stores_no_part_of_a_sub
 
 #[test]
 fn a_result_that_an_ended_worker_could_not_record_in_a_locked_database_is_recorded_by_the_next_one() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a", "--max-attempts", "1"]).exits(0);
     let model = Server::start("turns: [{text: done, delay_ms: 500}]");
     let running = start_worker(&lab, &model, &["--grace", "0"]);
@@ -372,7 +363,7 @@ fn a_result_that_an_ended_worker_could_not_record_in_a_locked_database_is_record
 
 #[test]
 fn a_second_signal_ends_a_worker_at_once() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let hangs = Server::start("turns: [{fault: hang}]");
     let running = start_worker(&lab, &hangs, &["--grace", "600"]);
@@ -387,7 +378,7 @@ const REFUSES_KEY: &str = "turns: [{fault: {http: {status: 401, body: no}}, repe
 
 #[test]
 fn a_key_that_is_refused_for_the_model_of_a_task_fails_the_task_without_another_attempt() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a", "--model", "mistral/other"]).exits(0);
     let server = Server::start(REFUSES_KEY);
     start_worker(&lab, &server, &["--drain"]).finish().exits(0);
@@ -398,7 +389,7 @@ fn a_key_that_is_refused_for_the_model_of_a_task_fails_the_task_without_another_
 // Each task of the queue failed in turn.
 #[test]
 fn a_worker_with_a_wrong_key_or_configuration_gives_its_task_back_and_ends() {
-    let lab = repository();
+    let lab = Lab::repository();
     for id in ["a", "b"] {
         submit(&lab, &["x", "--id", id]).exits(0);
     }
@@ -426,7 +417,7 @@ fn a_worker_with_a_wrong_key_or_configuration_gives_its_task_back_and_ends() {
 
 #[test]
 fn a_check_of_a_task_runs_only_if_its_worker_would_let_a_model_run_it() {
-    let lab = repository().config("commands: {blocked_patterns: ['^secret']}");
+    let lab = Lab::repository().config("commands: {blocked_patterns: ['^secret']}");
     let refused = |id: &str, check: &str, worker: &[&str]| {
         submit(&lab, &["x", "--id", id, "--check", check]).exits(0);
         lab.agent(&[&["worker", "--drain", "--model", &appends(&lab)], worker].concat()).exits(0);
@@ -445,16 +436,14 @@ fn a_check_of_a_task_runs_only_if_its_worker_would_let_a_model_run_it() {
     lab.commit_all();
     assert!(refused("d", "cat link.txt", &["--mode", "confirm-sensitive"]).contains("approval"));
     submit(&lab, &["x", "--id", "e", "--check", "cat a.txt"]).exits(0);
-    let model = Server::start("turns: [{text: done}]");
-    let url = model.url();
-    let words = ["worker", "--drain", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&words).exits(0);
+    let model = Server::done();
+    lab.agent_on(&model, &["worker", "--drain"]).exits(0);
     assert_eq!(task(&lab, "e")["state"], "done");
 }
 
 #[test]
 fn money_that_is_used_up_is_no_failure_of_the_tasks_that_wait() {
-    let lab = repository();
+    let lab = Lab::repository();
     for id in ["a", "b"] {
         submit(&lab, &["x", "--id", id]).exits(0);
     }
@@ -465,7 +454,7 @@ fn money_that_is_used_up_is_no_failure_of_the_tasks_that_wait() {
 
 #[test]
 fn a_branch_of_the_user_with_the_name_of_a_task_is_left_alone_and_nothing_is_spent() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     lab.git(&["branch", "agent/task/a"]);
     let before = lab.git(&["rev-parse", "agent/task/a"]);
@@ -478,7 +467,7 @@ fn a_branch_of_the_user_with_the_name_of_a_task_is_left_alone_and_nothing_is_spe
 
 #[test]
 fn a_secret_is_in_no_record() {
-    let lab = repository().env("OPENAI_API_KEY", KEY);
+    let lab = Lab::repository().env("OPENAI_API_KEY", KEY);
     let done = submit(&lab, &[&format!("use {KEY}")]).exits(3);
     assert!(done.stderr.contains("contains a secret") && !done.stderr.contains(KEY), "{}", done.stderr);
     submit(&lab, &["x", "--id", "a", "--max-attempts", "1"]).exits(0);
@@ -496,7 +485,7 @@ fn a_secret_is_in_no_record() {
 
 #[test]
 fn wait_has_the_exit_codes_of_the_manual_and_a_cancelled_run_ends() {
-    let lab = repository().config("fleet: {lease_seconds: 3}");
+    let lab = Lab::repository().config("fleet: {lease_seconds: 3}");
     submit(&lab, &["x", "--id", "a"]).exits(0);
     lab.agent(&["tasks", "wait", "a", "--timeout", "0"]).exits(5);
     lab.agent(&["tasks", "wait", "missing"]).exits(3);
@@ -520,7 +509,7 @@ fn wait_has_the_exit_codes_of_the_manual_and_a_cancelled_run_ends() {
 
 #[test]
 fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     let commit = task(&lab, "a")["commit"].as_str().unwrap().to_owned();
@@ -541,7 +530,7 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
 
 #[test]
 fn a_record_whose_commit_is_an_option_of_git_changes_no_branch() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
@@ -554,7 +543,7 @@ fn a_record_whose_commit_is_an_option_of_git_changes_no_branch() {
 
 #[test]
 fn a_lock_that_a_killed_git_has_left_on_the_branch_of_a_task_is_removed() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let directory = lab.ws().join(".git/refs/heads/agent/task");
     fs::create_dir_all(&directory).unwrap();
@@ -577,7 +566,7 @@ fn a_worktree_whose_creation_was_interrupted_is_removed() {
 
 #[test]
 fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x\u{2028}\u{7f}\u{feff}", "--id", "a", "--check", "true", "--budget", "0.5"]).exits(0);
     let file = lab.outside().join("export.jsonl");
     fs::write(&file, lab.agent(&["tasks", "export"]).exits(0).stdout).unwrap();
@@ -595,7 +584,7 @@ fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
 
 #[test]
 fn a_queue_in_the_workspace_is_refused() {
-    let lab = repository();
+    let lab = Lab::repository();
     let link = lab.outside().join("link");
     std::os::unix::fs::symlink(lab.ws(), &link).unwrap();
     for directory in [lab.ws(), link, lab.ws().join("../ws")] {
@@ -612,14 +601,14 @@ fn a_queue_in_the_workspace_is_refused() {
 
 #[test]
 fn a_run_opens_no_queue() {
-    let lab = repository();
+    let lab = Lab::repository();
     lab.agent(&["run", "--mode", "yolo", "--model", &appends(&lab), "x"]).exits(0);
     assert!(!lab.home().join("state/fleet").exists());
 }
 
 #[test]
 fn tasks_top_shows_how_many_tasks_are_in_each_state_and_what_workers_do() {
-    let lab = repository();
+    let lab = Lab::repository();
     assert!(!lab.agent(&["doctor"]).stdout.contains("queue"), "there is none yet");
     let hangs = Server::start("turns: [{fault: hang}]");
     for id in ["a", "b"] {
@@ -644,7 +633,7 @@ fn all_workers_together_stay_within_the_money_of_a_day() {
     let prices = lab.ws().join("prices.yaml");
     let lab =
         lab.config(&format!("fleet: {{budget_usd: 0.05}}\ncosts: {{prices_file: {}}}", prices.display()));
-    lab.commit_all();
+    let lab = lab.committed();
     for id in ["a", "b", "c"] {
         submit(&lab, &["x", "--id", id]).exits(0);
     }
@@ -662,7 +651,7 @@ fn all_workers_together_stay_within_the_money_of_a_day() {
 
 #[test]
 fn what_a_task_changed_is_on_its_branch_and_cannot_be_undone() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let refused = worker(&lab, &appends(&lab), &["--drain", "--dry-run"]).exits(3);
     assert!(refused.stderr.contains("`--dry-run` would end them"), "{}", refused.stderr);
@@ -680,7 +669,7 @@ fn what_a_task_changed_is_on_its_branch_and_cannot_be_undone() {
 
 #[test]
 fn submit_waits_for_its_tasks_and_prints_a_document() {
-    let lab = repository();
+    let lab = Lab::repository();
     let submitted = submit(&lab, &["x", "--id", "a", "--json"]).exits(0).json();
     assert_eq!(
         (&submitted["tasks"][0]["id"], &submitted["tasks"][0]["state"]),

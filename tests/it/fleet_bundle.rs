@@ -12,12 +12,11 @@ const APPENDS: &str = "turns: [{calls: [{name: run_command, arguments: {command:
 
 /// A repository with the directory `sub`, and a home with a queue in `queue`.
 fn repository(queue: &str) -> Lab {
-    let lab = Lab::new()
+    Lab::new()
         .file("a.txt", "first\n")
         .file("sub/b.txt", "second\n")
-        .config(&format!("fleet: {{queue: '{queue}', lease_seconds: 3}}\n"));
-    lab.commit_all();
-    lab
+        .config(&format!("fleet: {{queue: '{queue}', lease_seconds: 3}}\n"))
+        .committed()
 }
 
 fn worker_words(url: &str) -> Vec<String> {
@@ -67,7 +66,7 @@ fn is_done_elsewhere(queue: &str) {
     assert_eq!(lab.git(&["rev-parse", "agent/task/a~1"]), lab.git(&["rev-parse", "main"]));
     assert_eq!(left(&other), 0);
     let elsewhere = Lab::new().file("c.txt", "x").config(&format!("fleet: {{queue: '{queue}'}}\n"));
-    elsewhere.commit_all();
+    let elsewhere = elsewhere.committed();
     let refused = elsewhere.agent(&["tasks", "fetch", "a"]).exits(3);
     assert!(refused.stderr.contains("lacks these prerequisite commits"), "{}", refused.stderr);
 }

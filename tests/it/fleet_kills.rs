@@ -42,7 +42,7 @@ pub struct Fleet {
 impl Fleet {
     /// Submits tasks and starts workers. The queue is that of the server, or `queue`.
     pub fn start(nats: Option<NatsServer>, queue: &str, tasks: u64) -> Self {
-        let lab = lab(nats.as_ref(), queue);
+        let lab = with_queue(nats.as_ref(), queue);
         submit(&lab, tasks, |number| json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100}));
         let model = Server::following(TURNS);
         let url = model.url();
@@ -54,7 +54,7 @@ impl Fleet {
 
     /// The same with scripted models and three workers. Each task adds its line to a file, whether it is there or not.
     fn start_scripted(nats: Option<NatsServer>, tasks: u64) -> Self {
-        let lab = lab(nats.as_ref(), "null");
+        let lab = with_queue(nats.as_ref(), "null");
         submit(&lab, tasks, |number| {
             let script = lab.outside().join(format!("t{number}.yaml"));
             let command = json!({"command": format!("echo line {number} >> out.txt")});
@@ -148,12 +148,10 @@ impl Fleet {
 }
 
 /// A repository, and a home whose queue is that of the server, or `queue`.
-fn lab(nats: Option<&NatsServer>, queue: &str) -> Lab {
+fn with_queue(nats: Option<&NatsServer>, queue: &str) -> Lab {
     let queue = nats.map_or_else(|| queue.to_owned(), NatsServer::url);
     let config = format!("fleet: {{queue: {queue}, lease_seconds: 3}}");
-    let lab = Lab::new().file("a.txt", "first\n").config(&config);
-    lab.commit_all();
-    lab
+    Lab::new().file("a.txt", "first\n").config(&config).committed()
 }
 
 fn submit(lab: &Lab, tasks: u64, task: impl Fn(u64) -> Value) {

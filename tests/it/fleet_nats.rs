@@ -23,7 +23,7 @@ impl Fleet {
     fn on(nats: NatsServer) -> Self {
         let config = format!("fleet: {{queue: {}, lease_seconds: 3, metrics_prefix: my_}}", nats.url());
         let lab = Lab::new().file("a.txt", "first\n").config(&config);
-        lab.commit_all();
+        let lab = lab.committed();
         Self { lab, nats }
     }
 
@@ -33,10 +33,7 @@ impl Fleet {
 
     /// A worker that asks `server`.
     fn start_worker(&self, server: &Server, more: &[&str]) -> Running {
-        let url = server.url();
-        let words =
-            ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-        self.lab.start(&[&words, more].concat())
+        self.lab.start_on(server, &[&["worker", "--mode", "yolo"], more].concat())
     }
 
     fn task(&self, id: &str) -> Value {

@@ -43,14 +43,12 @@ const TASK: &str = "turns:
 /// Runs the task of a script with `model`; gives back what came of it and what was asked.
 pub fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
     let server = Server::start(script);
-    let url = server.url();
-    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
-    let done = lab.agent(&[&args, more].concat());
+    let done = lab.run_model(model, &server.url(), &[&["--mode", "yolo"], more].concat());
     (done, server.requests())
 }
 
 /// A workspace, and one price for every format, the same for what comes from a cache: not all of them tell it apart.
-fn lab() -> Lab {
+fn with_prices() -> Lab {
     let lab = Lab::new().file("greet.sh", "echo hullo\n");
     let priced = ROWS.iter().map(|row| (row.model, json!({"input": 3, "output": 15})));
     let prices = json!({ "models": priced.collect::<BTreeMap<_, _>>() });
@@ -88,7 +86,7 @@ fn o07_the_same_task_passes_over_every_format_with_equal_usage_cost_and_events()
     for (stream, more) in [("true", [].as_slice()), ("false", &["--no-stream"]), ("false", &["--json"])] {
         let mut first = None;
         for Row { model, key: (name, prefix), divides } in &ROWS {
-            let lab = lab();
+            let lab = with_prices();
             let (done, requests) = play(model, &lab, &TASK.replace("STREAM", stream), more);
             let done = done.exits(0);
             assert!(done.stdout.contains("It says hello now."), "{model}: {}", done.stdout);
@@ -116,10 +114,10 @@ fn o07_the_same_task_passes_over_every_format_with_equal_usage_cost_and_events()
 fn lr1_overload_is_retried_and_spent_credit_is_not_over_every_format() {
     for row in &ROWS {
         let script = "turns:\n- error: {status: 529, retry_after: 0.01}\n- text: done";
-        let (done, requests) = play(row.model, &lab(), script, &[]);
+        let (done, requests) = play(row.model, &with_prices(), script, &[]);
         assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{}", row.model);
         let script = "turns:\n- error: {status: 402, message: no credit}\n- text: done";
-        let (done, requests) = play(row.model, &lab(), script, &[]);
+        let (done, requests) = play(row.model, &with_prices(), script, &[]);
         assert!(done.code != Some(0) && done.stderr.contains("no credit"), "{}: {}", row.model, done.stderr);
         assert_eq!(requests.len(), 1, "{}", row.model);
     }
@@ -129,7 +127,7 @@ fn lr1_overload_is_retried_and_spent_credit_is_not_over_every_format() {
 fn lr5_a_cut_stream_is_retried_before_its_first_text_over_every_format() {
     for row in &ROWS {
         let (done, requests) =
-            play(row.model, &lab(), "turns:\n- {text: x, fault: {cut: 0}}\n- text: done", &[]);
+            play(row.model, &with_prices(), "turns:\n- {text: x, fault: {cut: 0}}\n- text: done", &[]);
         assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{}", row.model);
     }
 }
@@ -140,7 +138,7 @@ fn l05_the_closing_call_of_every_format_offers_no_tools() {
 - calls: [{name: read_file, arguments: {path: greet.sh}}]
 - {text: half done, expect: {tools: false, last_role: user, contains: [hullo]}}";
     for row in &ROWS {
-        let (done, _) = play(row.model, &lab(), script, &["--max-steps", "1"]);
+        let (done, _) = play(row.model, &with_prices(), script, &["--max-steps", "1"]);
         assert_eq!(done.exits(2).stdout.trim(), "half done", "{}", row.model);
     }
 }
@@ -149,7 +147,7 @@ fn l05_the_closing_call_of_every_format_offers_no_tools() {
 fn l17_a_cut_answer_is_continued_in_every_format() {
     for row in &ROWS {
         let script = "turns:\n- {text: 'one ', finish: length}\n- text: two";
-        let (done, _) = play(row.model, &lab(), script, &[]);
+        let (done, _) = play(row.model, &with_prices(), script, &[]);
         assert_eq!(done.exits(0).stdout.trim(), "one two", "{}", row.model);
     }
 }
@@ -157,7 +155,8 @@ fn l17_a_cut_answer_is_continued_in_every_format() {
 #[test]
 fn signed_reasoning_goes_back_with_its_call_to_anthropic() {
     for more in [[].as_slice(), &["--no-stream"]] {
-        let (done, requests) = play("anthropic/m", &lab(), &TASK.replace("stream: STREAM, ", ""), more);
+        let (done, requests) =
+            play("anthropic/m", &with_prices(), &TASK.replace("stream: STREAM, ", ""), more);
         done.exits(0);
         let last = &requests[3].body;
         let blocks = last["messages"][1]["content"].as_array().unwrap();
@@ -179,7 +178,7 @@ fn signatures_go_back_with_their_calls_to_gemini() {
     for (more, method) in
         [([].as_slice(), "streamGenerateContent?alt=sse"), (&["--no-stream"], "generateContent")]
     {
-        let (done, requests) = play("gemini/m", &lab(), &TASK.replace("stream: STREAM, ", ""), more);
+        let (done, requests) = play("gemini/m", &with_prices(), &TASK.replace("stream: STREAM, ", ""), more);
         done.exits(0);
         let last = &requests[3];
         assert_eq!(last.target, format!("POST /v1/models/m:{method}"));
@@ -210,7 +209,7 @@ fn what_gemini_answers_instead_of_an_answer_is_told() {
         |status: u16, body: &Value| format!("- fault: {{http: {{status: {status}, body: '{body}'}}}}\n");
     let details = |detail: Value| json!({"error": {"code": 0, "message": "no way", "details": [detail]}});
     let wait = http(429, &details(json!({"retryDelay": "0.01s"})));
-    let waiting = lab();
+    let waiting = with_prices();
     let (done, requests) = play("gemini/m", &waiting, &format!("turns:\n{wait}{wait}- text: done"), &[]);
     assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 3));
     let journal = std::fs::read_to_string(waiting.journal()).unwrap();
@@ -225,12 +224,13 @@ fn what_gemini_answers_instead_of_an_answer_is_told() {
         ("- {text: '', finish: BRAND_NEW, repeat: 2}\n".into(), "BRAND_NEW"),
         ("- {text: some, finish: BRAND_NEW}\n".into(), "BRAND_NEW"),
     ] {
-        let (done, requests) = play("gemini/m", &lab(), &format!("turns:\n{turn}- text: done"), &[]);
+        let (done, requests) = play("gemini/m", &with_prices(), &format!("turns:\n{turn}- text: done"), &[]);
         assert!(done.code != Some(0) && done.stderr.contains(word), "{word}: {}", done.stderr);
         assert!(requests.len() <= 2, "{word}");
     }
     for turn in ["- {text: '', finish: MALFORMED_FUNCTION_CALL}", "- text: ''"] {
-        let (done, requests) = play("gemini/m", &lab(), &format!("turns:\n{turn}\n- text: done"), &[]);
+        let (done, requests) =
+            play("gemini/m", &with_prices(), &format!("turns:\n{turn}\n- text: done"), &[]);
         assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{turn}");
     }
 }
@@ -241,7 +241,7 @@ fn l19_broken_arguments_are_told_and_do_not_spoil_the_conversation_in_any_format
 - calls: [{name: 'read file', arguments: '{\"path\":'}, {name: read_file, arguments: '{\"path\":'}]
 - {text: done, expect: {last_role: tool, last_contains: [JSON]}}";
     for (row, more) in ROWS.iter().flat_map(|row| [(row, [].as_slice()), (row, &["--no-stream"])]) {
-        let (done, _) = play(row.model, &lab(), script, more);
+        let (done, _) = play(row.model, &with_prices(), script, more);
         assert_eq!(done.exits(0).stdout.trim(), "done", "{}", row.model);
     }
 }
@@ -249,7 +249,7 @@ fn l19_broken_arguments_are_told_and_do_not_spoil_the_conversation_in_any_format
 #[test]
 fn a_session_goes_on_with_another_format() {
     for (row, next) in ROWS.iter().zip(ROWS.iter().skip(1).chain(&ROWS)) {
-        let lab = lab();
+        let lab = with_prices();
         let script = "turns:\n- {thinking: hm, calls: [{name: read_file, arguments: {path: greet.sh}, id: 'functions.read_file:0'}]}\n- {thinking: hm, text: It greets.}";
         play(row.model, &lab, script, &[]).0.exits(0);
         let server = Server::start(
@@ -268,7 +268,7 @@ fn a_session_goes_on_with_another_format() {
 fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
     for more in [[].as_slice(), &["--no-stream"]] {
         let script = TASK.replace("stream: STREAM, ", "");
-        let (done, requests) = play("openai-responses/m", &lab(), &script, more);
+        let (done, requests) = play("openai-responses/m", &with_prices(), &script, more);
         done.exits(0);
         let last = &requests[3].body;
         assert_eq!(
@@ -298,7 +298,7 @@ fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
 fn a_model_that_speaks_only_the_newer_format_is_shown_the_way() {
     let script = "turns:
 - error: {status: 404, message: This model is only supported in v1/responses and not in v1/chat/completions.}";
-    let (done, _) = play("openai/m-pro", &lab(), script, &[]);
+    let (done, _) = play("openai/m-pro", &with_prices(), script, &[]);
     assert!(
         done.code != Some(0) && done.stderr.contains("--model openai-responses/m-pro"),
         "{}",

@@ -13,10 +13,10 @@ const WRITE: &str = "{calls: [{name: write_file, arguments: {path: done, content
 fn s18_the_model_is_told_what_does_not_pass_and_the_run_is_done_when_it_does() {
     let server = Server::start(&format!("turns: [{{text: all done}}, {WRITE}, {{text: now it is}}]"));
     let lab = Lab::new().config(GATE);
-    let done = lab.run(&server, &["--json", "--mode", "yolo"]).exits(0);
+    let done = lab.run_yolo(&server, &["--json"]).exits(0);
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
-    let messages = requests[1].body["messages"].as_array().unwrap();
+    let messages = requests[1].messages();
     assert_eq!(messages[2]["content"], "all done");
     let told = messages[3]["content"].as_str().unwrap();
     assert!(told.contains("## is done") && told.contains("not there") && told.contains('3'), "{told}");
@@ -49,7 +49,7 @@ fn s18_a_run_whose_required_gate_never_passes_ends_as_partial_after_so_many_roun
 
 #[test]
 fn s18_an_optional_gate_is_told_and_keeps_nobody() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let config = "guardrails: {quality_gates: [{name: style, command: 'exit 1', required: false}]}\n";
     let done = Lab::new().config(config).run(&server, &[]).exits(0);
     assert!(done.stderr.contains("Gate style: did not pass (optional)"), "{}", done.stderr);
@@ -60,10 +60,10 @@ fn s18_an_optional_gate_is_told_and_keeps_nobody() {
 fn s18_a_check_of_the_command_line_is_a_required_gate_and_a_dry_run_has_none() {
     let server = Server::start(&format!("turns: [{{text: done}}, {WRITE}, {{text: done}}]"));
     let lab = Lab::new().config("guardrails: {enabled: false, quality_gates: [{command: 'exit 1'}]}\n");
-    let done = lab.run(&server, &["--check", "test -f done", "--json", "--mode", "yolo"]).exits(0);
+    let done = lab.run_yolo(&server, &["--check", "test -f done", "--json"]).exits(0);
     assert_eq!(server.requests().len(), 3);
     assert_eq!(done.json()["quality_gates"].as_array().unwrap().len(), 1);
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = Lab::new().run(&server, &["--check", "touch made", "--dry-run", "--json"]).exits(0);
     assert_eq!(done.json()["quality_gates"], json!(null));
     let partial = Server::start(&format!("turns: [{}]", ["{text: done}"; 4].join(", ")));
@@ -73,7 +73,7 @@ fn s18_a_check_of_the_command_line_is_a_required_gate_and_a_dry_run_has_none() {
 #[test]
 fn s18_a_gate_that_hangs_is_ended_and_does_not_outlast_the_run() {
     let config = "guardrails: {quality_gates: [{command: 'sleep 1000', timeout: 1}], max_gate_rounds: 0}\n";
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let json = Lab::new().config(config).run(&server, &["--json"]).exits(2).json();
     assert!(json["quality_gates"][0]["output"].as_str().unwrap().contains("longer than its 1 s"), "{json}");
     let server = Server::start("turns: [{text: done}, {text: so far}]");
@@ -83,7 +83,7 @@ fn s18_a_gate_that_hangs_is_ended_and_does_not_outlast_the_run() {
 
 #[test]
 fn s18_a_run_that_was_killed_in_a_gate_can_be_replayed() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let lab = Lab::new();
     let running = lab.start_run(&server, &["--check", "touch began; sleep 1000"]);
     lab.wait_for_file("began");
@@ -95,7 +95,7 @@ fn s18_a_run_that_was_killed_in_a_gate_can_be_replayed() {
 
 #[test]
 fn s18_the_gates_of_a_project_do_not_run_before_it_is_trusted() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let lab = Lab::new()
         .file(".agent/config.yaml", "guardrails: {quality_gates: [{command: 'touch ran; false'}]}\n");
     lab.run(&server, &[]).exits(0);
@@ -109,6 +109,6 @@ fn s18_the_gates_of_a_project_do_not_run_before_it_is_trusted() {
 fn s18_a_structured_answer_waits_for_the_gates_too() {
     let server = Server::start(&format!("turns: [{{text: '{{}}'}}, {WRITE}, {{text: '{{\"a\": 1}}'}}]"));
     let lab = Lab::new().config(GATE).file("schema.json", r#"{"type": "object"}"#);
-    let done = lab.run(&server, &["--output-schema", "schema.json", "--json", "--mode", "yolo"]).exits(0);
+    let done = lab.run_yolo(&server, &["--output-schema", "schema.json", "--json"]).exits(0);
     assert_eq!(done.json()["output"], json!({"a": 1}));
 }

@@ -5,12 +5,6 @@ use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
 
-const DONE: &str = "turns: [{text: done}]";
-
-fn lab(history: &Value) -> Lab {
-    Lab::new().file("history.json", history.to_string())
-}
-
 fn two() -> Value {
     json!([{"role": "user", "content": "Call me Ada."}, {"role": "assistant", "content": "I will, Ada."}])
 }
@@ -18,14 +12,14 @@ fn two() -> Value {
 /// Roles and contents of what the first request said.
 fn conversation(server: &Server) -> Vec<(String, String)> {
     let requests = server.requests();
-    let messages = requests[0].body["messages"].as_array().unwrap();
+    let messages = requests[0].messages();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
 }
 
 #[test]
 fn k16_given_messages_stand_between_the_system_message_and_the_task_and_stay() {
-    let (lab, server) = (lab(&two()), Server::start(DONE));
+    let (lab, server) = (Lab::new().file("history.json", two().to_string()), Server::done());
     let done = lab.run(&server, &["--history", "history.json", "-v"]).exits(0);
     assert!(
         done.stderr.contains("the task follows 2 messages of an earlier conversation"),
@@ -39,7 +33,7 @@ fn k16_given_messages_stand_between_the_system_message_and_the_task_and_stay() {
     assert_eq!(said, ["Call me Ada.", "I will, Ada.", "task"]);
 
     fs::remove_file(lab.ws().join("history.json")).unwrap();
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.resume(&server, &["and now?"]).exits(0);
     assert_eq!(conversation(&server)[..4], first);
 }
@@ -47,7 +41,7 @@ fn k16_given_messages_stand_between_the_system_message_and_the_task_and_stay() {
 #[test]
 fn k16_given_messages_reach_a_server_of_every_format() {
     for model in ["anthropic/mock", "gemini/mock", "openai-responses/mock", "ollama/mock"] {
-        let (lab, server) = (lab(&two()), Server::start(DONE));
+        let (lab, server) = (Lab::new().file("history.json", two().to_string()), Server::done());
         let url = server.url();
         let base = if model.starts_with("openai") { url.as_str() } else { url.trim_end_matches("/v1") };
         let args = ["run", "task", "--history", "history.json", "--model", model, "--api-base", base];
@@ -61,22 +55,22 @@ fn k16_given_messages_reach_a_server_of_every_format() {
 
 #[test]
 fn k16_given_messages_are_shown_and_found_and_go_into_a_fork() {
-    let lab = lab(&two());
-    let done = lab.run(&Server::start(DONE), &["--history", "history.json", "--json"]).exits(0);
+    let lab = Lab::new().file("history.json", two().to_string());
+    let done = lab.run_done(&["--history", "history.json", "--json"]).exits(0);
     let id = done.json()["session_id"].as_str().unwrap().to_owned();
     let shown = lab.agent(&["sessions", "show", &id]).exits(0).stdout;
     assert!(shown.contains("earlier, you: Call me Ada.\nearlier, model: I will, Ada.\n"), "{shown}");
     let found = lab.agent(&["sessions", "search", "i will"]).exits(0).stdout;
     assert!(found.contains("earlier: ") && found.contains("I will, Ada."), "{found}");
     lab.agent(&["sessions", "fork", &id]).exits(0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.resume(&server, &["more"]).exits(0);
     assert_eq!(conversation(&server)[1].1, "Call me Ada.");
 }
 
 #[test]
 fn k16_a_file_that_cannot_be_used_is_refused_before_anything_begins() {
-    let lab = lab(&two());
+    let lab = Lab::new().file("history.json", two().to_string());
     let _pipe = lab.pipe("pipe");
     let large = format!(r#"[{{"role":"user","content":"{}"}}]"#, "x".repeat(4 << 20));
     let lab = lab
@@ -88,7 +82,7 @@ fn k16_a_file_that_cannot_be_used_is_refused_before_anything_begins() {
         .file("answer.json", json!([{"role": "assistant", "content": "x"}]).to_string())
         .file("empty.json", "[]")
         .file("silent.json", json!([{"role": "user", "content": ""}]).to_string());
-    let server = Server::start(DONE);
+    let server = Server::done();
     for (file, why) in [
         ("absent.json", "does not exist"),
         ("pipe", "is a special file"),
@@ -112,8 +106,11 @@ fn k16_a_file_that_cannot_be_used_is_refused_before_anything_begins() {
 
 #[test]
 fn k16_a_secret_in_given_messages_stays_out_of_request_and_session() {
-    let lab = lab(&json!([{"role": "user", "content": format!("the key is {KEY}, remember it")}]));
-    let server = Server::start(DONE);
+    let lab = Lab::new().file(
+        "history.json",
+        json!([{"role": "user", "content": format!("the key is {KEY}, remember it")}]).to_string(),
+    );
+    let server = Server::done();
     lab.run(&server, &["--history", "history.json"]).exits(0);
     assert!(!String::from_utf8_lossy(&server.requests()[0].bytes).contains(KEY));
     assert_eq!(holding(&lab.home(), KEY), Vec::<String>::new());
@@ -127,7 +124,8 @@ fn k16_guardrails_look_at_given_messages_whoever_said_them() {
 ";
     for role in ["user", "assistant"] {
         let history = json!([{"role": "user", "content": "hello"}, {"role": role, "content": "CODEWORD"}]);
-        let (lab, server) = (lab(&history).config(rule), Server::start(DONE));
+        let (lab, server) =
+            (Lab::new().file("history.json", history.to_string()).config(rule), Server::done());
         let done = lab.run(&server, &["--history", "history.json", "--json"]).exits(2);
         assert_eq!(done.json()["stop_reason"], "guardrail", "{role}");
         assert_eq!(server.requests().len(), 0, "{role}");
@@ -136,13 +134,13 @@ fn k16_guardrails_look_at_given_messages_whoever_said_them() {
 
 #[test]
 fn k16_given_messages_are_no_task_when_the_run_was_killed_before_it_had_one() {
-    let lab = lab(&two());
-    lab.run(&Server::start(DONE), &["--history", "history.json"]).exits(0);
+    let lab = Lab::new().file("history.json", two().to_string());
+    lab.run_done(&["--history", "history.json"]).exits(0);
     let journal = fs::read_to_string(lab.journal()).unwrap();
     let end = journal.lines().position(|line| line.contains(r#""type":"history""#)).unwrap();
     let killed: String = journal.split_inclusive('\n').take(end + 1).collect();
     fs::write(lab.journal(), killed).unwrap();
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &[]).exits(3);
     assert!(done.stderr.contains("ended before it had a task"), "{}", done.stderr);
     lab.resume(&server, &["task"]).exits(0);

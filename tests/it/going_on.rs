@@ -5,22 +5,18 @@ use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use serde_json::Value;
 
-const DONE: &str = "turns: [{text: done}]";
 const READ: &str = "  - calls: [{name: read_file, arguments: {path: a.txt}}]\n";
 
 /// A laboratory in which a session has had its first run, with these arguments and this end.
 fn begun(args: &[&str], code: i32) -> Lab {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     lab.run(&Server::start(&format!("turns:\n{READ}  - text: first\n")), args).exits(code);
     lab
 }
 
 /// What stands in the first request as messages of the user.
 fn told(server: &Server) -> Vec<String> {
-    let requests = server.requests();
-    let messages = requests[0].body["messages"].as_array().unwrap();
-    let said = messages.iter().filter(|message| message["role"] == "user");
-    said.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    server.requests()[0].texts("user")
 }
 
 fn offered(server: &Server) -> Vec<String> {
@@ -49,12 +45,12 @@ fn tools_are_told(done: &Finished, server: &Server, change: &str) {
 #[test]
 fn o15_tools_that_a_configuration_takes_away_are_told_once_to_person_and_model() {
     let lab = begun(&[], 0).config("commands: {enabled: false}\n");
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &["go on"]).exits(0);
     tools_are_told(&done, &server, "no longer offered: command_output, run_command, stop_command");
     assert!(!offered(&server).contains(&"run_command".to_owned()));
 
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &["and on"]).exits(0);
     assert!(!without_warning(&done.stderr).contains("warning"), "{}", done.stderr);
     let notes = told(&server).iter().filter(|text| text.starts_with("[SYSTEM] Your tools")).count();
@@ -64,14 +60,14 @@ fn o15_tools_that_a_configuration_takes_away_are_told_once_to_person_and_model()
 #[test]
 fn o15_tools_of_another_agent_go_and_come_back() {
     let lab = begun(&[], 0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &["plan it", "--agent", "plan"]).exits(0);
     tools_are_told(
         &done,
         &server,
         "no longer offered: apply_patch, command_output, delete_file, dispatch_subagent, edit_file, run_command, stop_command, write_file",
     );
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &["do it", "--agent", "build", "--json"]).exits(0);
     tools_are_told(
         &done,
@@ -83,10 +79,10 @@ fn o15_tools_of_another_agent_go_and_come_back() {
 #[test]
 fn o15_the_tools_for_edits_of_another_model_are_told() {
     let lab = begun(&[], 0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = with_model(&lab, "openai/gpt-5-mock", &server, &[]).exits(0);
     tools_are_told(&done, &server, "no longer offered: edit_file");
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = with_model(&lab, "openai/grok-mock", &server, &[]).exits(0);
     tools_are_told(&done, &server, "no longer offered: apply_patch; new: edit_file");
 }
@@ -94,7 +90,7 @@ fn o15_the_tools_for_edits_of_another_model_are_told() {
 #[test]
 fn o15_a_session_with_the_same_tools_goes_on_without_a_word() {
     let lab = begun(&[], 0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     let done = lab.resume(&server, &["go on"]).exits(0);
     assert!(!without_warning(&done.stderr).contains("warning"), "{}", done.stderr);
     assert_eq!(told(&server), ["task", "go on"]);
@@ -103,7 +99,7 @@ fn o15_a_session_with_the_same_tools_goes_on_without_a_word() {
 #[test]
 fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
     let lab = begun(&["--mode", "confirm-all", "--max-steps", "7", "--sandbox", "off"], 0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     let more = ["--agent", "review", "--max-steps", "3", "--json"];
     let done = with_model(&lab, "openai/other", &server, &more).exits(0);
     let line =
@@ -155,7 +151,7 @@ fn l10_each_run_of_a_session_has_its_own_time() {
     let lab = Lab::new();
     let hangs = Server::start("turns: [{fault: hang}]");
     lab.run(&hangs, &["--timeout", "1"]).exits(5);
-    lab.resume(&Server::start(DONE), &["go on", "--timeout", "60"]).exits(0);
+    lab.resume(&Server::done(), &["go on", "--timeout", "60"]).exits(0);
     let hangs = Server::start("turns: [{fault: hang}]");
     let done = lab.resume(&hangs, &["go on", "--timeout", "1", "--json"]).exits(5);
     stopped(&done, "timeout", "time");
@@ -164,14 +160,14 @@ fn l10_each_run_of_a_session_has_its_own_time() {
 #[test]
 fn l13_each_run_of_a_session_has_its_own_tokens_and_calls() {
     let spends = "turns: [{text: first, usage: {input: 40000, output: 100}}]";
-    let lab = Lab::new().file("a.txt", "alpha\n").config("costs: {max_tokens: 50000, max_tool_calls: 1}\n");
+    let lab = Lab::with_a_txt().config("costs: {max_tokens: 50000, max_tool_calls: 1}\n");
     lab.run(&Server::start(spends), &[]).exits(0);
     let reads = format!("turns:\n{READ}  - text: done\n");
     let json = lab.resume(&Server::start(&reads), &["go on", "--json"]).exits(0).json();
     assert_eq!(json["tool_calls"], 1);
     lab.resume(&Server::start(&reads), &["go on"]).exits(0);
     let lab = lab.config("costs: {max_tokens: 100}\n");
-    let server = Server::start(DONE);
+    let server = Server::done();
     stopped(&lab.resume(&server, &["go on", "--json"]).exits(2), "budget_exceeded", "tokens");
     assert_eq!(server.requests().len(), 0);
 }

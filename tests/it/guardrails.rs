@@ -1,27 +1,12 @@
 //! Guardrails: limits that hold for every call and every text, in every mode.
 
-use crate::support::calls::{call, results, script, told};
-use crate::support::run::{Finished, Lab};
+use crate::support::calls::{call, command, edit, results, told, write};
+use crate::support::run::{Finished, Lab, YOLO};
 use crate::support::server::Server;
 use serde_json::{Value, json};
 
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-const YOLO_JSON: [&str; 3] = ["--mode", "yolo", "--json"];
-
-fn command(text: &str) -> Value {
-    call("run_command", &json!({"command": text}))
-}
-
-fn write(path: &str, content: &str) -> Value {
-    call("write_file", &json!({"path": path, "content": content}))
-}
-
 fn append(path: &str, content: &str) -> Value {
     call("write_file", &json!({"path": path, "content": content, "mode": "append"}))
-}
-
-fn edit(path: &str, old: &str, new: &str) -> Value {
-    call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
 }
 
 fn patch(patch: &str) -> Value {
@@ -29,24 +14,18 @@ fn patch(patch: &str) -> Value {
 }
 
 /// A workspace whose user has configured these guardrails.
-fn lab(guardrails: &Value) -> Lab {
+fn guarded(guardrails: &Value) -> Lab {
     let workspace = json!({"allow_delete": true});
     let unbroken = json!({"max_consecutive_errors": 0, "max_same_errors": 0});
-    Lab::new()
-        .file("a.txt", "alpha\n")
+    Lab::with_a_txt()
         .file("b.txt", "beta\n")
         .config(&json!({"guardrails": guardrails, "workspace": workspace, "loop": unbroken}).to_string())
 }
 
-/// One call in each turn.
-fn server(calls: &[Value]) -> Server {
-    Server::start(&script(&calls.iter().map(|call| vec![call.clone()]).collect::<Vec<_>>()))
-}
-
 /// What the model is told when it makes `calls` one after another.
 fn one_by_one(lab: &Lab, calls: &[Value]) -> Vec<String> {
-    let server = server(calls);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls(calls.iter().cloned());
+    lab.run_yolo(&server, &[]).exits(0);
     results(&server)
 }
 
@@ -62,7 +41,7 @@ fn refused(results: &[String], word: &str) -> Vec<bool> {
 
 #[test]
 fn s13_every_refusal_is_read_by_the_model_and_stands_in_the_document_with_its_reason() {
-    let lab = lab(&json!({
+    let lab = guarded(&json!({
         "protected_files": ["a.txt"],
         "sensitive_files": ["b.txt"],
         "blocked_commands": ["^make"],
@@ -72,7 +51,7 @@ fn s13_every_refusal_is_read_by_the_model_and_stands_in_the_document_with_its_re
         "max_lines_changed": 2,
         "require_test_after_edit": true,
     }));
-    let server = server(&[
+    let server = Server::calls([
         append("a.txt", "x"),
         call("read_file", &json!({"path": "b.txt"})),
         command("env make all"),
@@ -82,7 +61,7 @@ fn s13_every_refusal_is_read_by_the_model_and_stands_in_the_document_with_its_re
         write("c.py", "fine\n"),
         write("d.py", "fine\n"),
     ]);
-    let document = lab.run(&server, &YOLO_JSON).exits(0).json();
+    let document = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let keys = [
         "protected_files",
         "sensitive_files",
@@ -104,7 +83,7 @@ fn s13_every_refusal_is_read_by_the_model_and_stands_in_the_document_with_its_re
 
 #[test]
 fn s14_blocked_commands_never_run_however_they_are_wrapped() {
-    let lab = lab(&json!({"blocked_commands": ["^touch made", "b\\.txt\\s*\\|"]}));
+    let lab = guarded(&json!({"blocked_commands": ["^touch made", "b\\.txt\\s*\\|"]}));
     for text in [
         "touch made",
         "true; env A=1 TOUCH made",
@@ -144,7 +123,7 @@ fn s14_s16_s19_a_pattern_that_is_none_is_a_configuration_error_with_its_place() 
 
 #[test]
 fn s15_files_beyond_the_limit_are_not_changed_and_refused_calls_do_not_count() {
-    let lab = lab(&json!({"max_files_modified": 2, "protected_files": ["kept.txt"]}));
+    let lab = guarded(&json!({"max_files_modified": 2, "protected_files": ["kept.txt"]}));
     let two = "*** Begin Patch\n*** Add File: d.txt\n+d\n*** Add File: e.txt\n+e\n*** End Patch\n";
     let told = one_by_one(
         &lab,
@@ -168,7 +147,7 @@ fn s15_files_beyond_the_limit_are_not_changed_and_refused_calls_do_not_count() {
 
 #[test]
 fn s15_a_patch_of_more_files_than_are_left_changes_none() {
-    let lab = lab(&json!({"max_files_modified": 1}));
+    let lab = guarded(&json!({"max_files_modified": 1}));
     let two = "*** Begin Patch\n*** Add File: d.txt\n+d\n*** Add File: e.txt\n+e\n*** End Patch\n";
     let told = one_by_one(&lab, &[patch(two), append("a.txt", "x\n")]);
     assert!(told[0].contains("it would change d.txt, e.txt, and 0 of at most 1 files"), "{}", told[0]);
@@ -177,7 +156,7 @@ fn s15_a_patch_of_more_files_than_are_left_changes_none() {
 
 #[test]
 fn s15_what_commands_change_counts_and_afterwards_only_those_that_read_run() {
-    let lab = lab(&json!({"max_files_modified": 2, "max_lines_changed": 100}));
+    let lab = guarded(&json!({"max_files_modified": 2, "max_lines_changed": 100}));
     let told = one_by_one(
         &lab,
         &[
@@ -195,7 +174,7 @@ fn s15_what_commands_change_counts_and_afterwards_only_those_that_read_run() {
 
 #[test]
 fn s15_lines_are_those_of_edits_patches_and_commands() {
-    let lab = lab(&json!({"max_lines_changed": 14})).file("data.bin", [0xff, b'\n']);
+    let lab = guarded(&json!({"max_lines_changed": 14})).file("data.bin", [0xff, b'\n']);
     let told = one_by_one(
         &lab,
         &[
@@ -233,9 +212,9 @@ fn s15_commands_are_counted_when_they_run_together_too() {
 
 #[test]
 fn s15_a_session_that_goes_on_has_its_counts() {
-    let lab = lab(&json!({"max_files_modified": 1, "max_lines_changed": 5, "max_commands_executed": 1}));
+    let lab = guarded(&json!({"max_files_modified": 1, "max_lines_changed": 5, "max_commands_executed": 1}));
     one_by_one(&lab, &[write("c.txt", "1\n2\n3\n"), command("true")]);
-    let server = server(&[
+    let server = Server::calls([
         append("d.txt", "x\n"),
         append("c.txt", "4\n5\n6\n"),
         command("true"),
@@ -249,15 +228,16 @@ fn s15_a_session_that_goes_on_has_its_counts() {
 
 #[test]
 fn s15_a_dry_run_counts_nothing() {
-    let lab = lab(&json!({"max_files_modified": 1, "max_commands_executed": 1}));
-    let server = server(&[append("a.txt", "x"), append("b.txt", "x"), command("true"), command("true")]);
+    let lab = guarded(&json!({"max_files_modified": 1, "max_commands_executed": 1}));
+    let server =
+        Server::calls([append("a.txt", "x"), append("b.txt", "x"), command("true"), command("true")]);
     let document = lab.run(&server, &["--dry-run", "--json"]).exits(0).json();
     assert!(rules(&document).is_empty(), "{document}");
 }
 
 #[test]
 fn s16_a_code_rule_holds_for_every_form_of_edit() {
-    let lab = lab(&json!({"code_rules": [
+    let lab = guarded(&json!({"code_rules": [
         {"pattern": "^import pdb$", "message": "no debugger", "severity": "block"},
     ]}));
     let told = one_by_one(
@@ -296,7 +276,7 @@ fn s16_a_code_rule_holds_for_every_form_of_edit() {
 
 #[test]
 fn s16_a_warning_is_appended_to_the_result_and_old_code_is_left_alone() {
-    let lab = lab(&json!({"code_rules": [
+    let lab = guarded(&json!({"code_rules": [
         {"pattern": "LATER", "message": "finish it"},
         {"pattern": "println!", "message": "log instead", "severity": "block", "path": "src/"},
     ]}))
@@ -325,7 +305,7 @@ fn s16_a_code_rule_holds_for_arguments_that_a_hook_rewrote_and_without_a_model()
         "hooks": {"pre_tool_use": [{"command": format!("echo '{answer}'"), "matcher": "write_file"}]},
         "guardrails": {"code_rules": [{"pattern": "secret", "message": "no", "severity": "block"}]},
     });
-    let lab = Lab::new().file("a.txt", "alpha\n").config(&config.to_string());
+    let lab = Lab::with_a_txt().config(&config.to_string());
     assert!(told(&lab, vec![write("c.txt", "fine\n")])[0].contains("code rule"));
     let finished = lab.agent(&[
         "tools",
@@ -351,7 +331,7 @@ fn s16_a_code_rule_holds_for_arguments_that_a_hook_rewrote_and_without_a_model()
 
 #[test]
 fn s17_files_are_changed_again_only_when_a_test_has_passed() {
-    let lab = lab(&json!({"require_test_after_edit": true, "test_commands": ["./check"]}))
+    let lab = guarded(&json!({"require_test_after_edit": true, "test_commands": ["./check"]}))
         .script("check", "#!/bin/sh\ngrep -q good a.txt\n");
     let told = one_by_one(
         &lab,
@@ -379,11 +359,11 @@ fn s17_files_are_changed_again_only_when_a_test_has_passed() {
 
 #[test]
 fn s17_built_in_tests_count_in_the_foreground_and_a_session_that_goes_on_knows() {
-    let lab = lab(&json!({"require_test_after_edit": true})).script("bin/pytest", "#!/bin/sh\nexit 0\n");
+    let lab = guarded(&json!({"require_test_after_edit": true})).script("bin/pytest", "#!/bin/sh\nexit 0\n");
     let background = call("run_command", &json!({"command": "bin/pytest", "background": true}));
     let told = one_by_one(&lab, &[append("a.txt", "x\n"), background, append("a.txt", "y\n")]);
     assert_eq!(refused(&told, "no test has passed"), [false, false, true], "{told:#?}");
-    let server = server(&[append("a.txt", "y\n"), command("bin/pytest -q"), append("a.txt", "z\n")]);
+    let server = Server::calls([append("a.txt", "y\n"), command("bin/pytest -q"), append("a.txt", "z\n")]);
     lab.resume(&server, &YOLO).exits(0);
     let told = results(&server);
     assert_eq!(refused(&told[3..], "no test has passed"), [true, false, false], "{told:#?}");
@@ -396,11 +376,7 @@ fn rule(on: &str, pattern: &str, action: &str) -> Value {
 }
 
 fn texts(rules: &[Value]) -> Lab {
-    lab(&json!({"text_rules": rules}))
-}
-
-fn answers(turns: &Value) -> Server {
-    Server::start(&json!({"turns": turns}).to_string())
+    guarded(&json!({"text_rules": rules}))
 }
 
 fn ended_by_a_guardrail(finished: Finished, output: &str) -> Value {
@@ -414,7 +390,7 @@ fn ended_by_a_guardrail(finished: Finished, output: &str) -> Value {
 fn s19_an_answer_that_trips_ends_the_run_and_is_shown_to_nobody() {
     let lab = texts(&[rule("output", "CODEWORD-\\d+", "halt")]);
     let turns = json!([{"text": "it is CODEWORD-7", "calls": [append("a.txt", "x")]}]);
-    let finished = lab.run(&answers(&turns), &["--mode", "yolo", "--json"]);
+    let finished = lab.run_yolo(&Server::turns(turns), &["--json"]);
     assert!(!finished.stderr.contains("CODEWORD-7"), "{}", finished.stderr);
     let document = ended_by_a_guardrail(finished, "not for models");
     let expected = json!([{"name": "marked", "on": "output", "severity": "high", "action": "halt", "message": "not for models"}]);
@@ -430,7 +406,7 @@ fn s19_an_answer_that_trips_ends_the_run_and_is_shown_to_nobody() {
 fn s19_a_streamed_answer_is_looked_at_before_anybody_sees_it() {
     for (text, code) in [("it is CODEWORD-7", 2), ("nothing of the kind", 0)] {
         let lab = texts(&[rule("output", "CODEWORD", "halt")]);
-        let finished = lab.run(&answers(&json!([{"text": text, "chunk": 3}])), &YOLO).exits(code);
+        let finished = lab.run_yolo(&Server::turns(json!([{"text": text, "chunk": 3}])), &[]).exits(code);
         let (shown, told) =
             (finished.stdout.clone() + &finished.stderr, finished.stderr.contains("not for models"));
         assert!(!shown.contains("CODEWORD"), "{shown}");
@@ -441,17 +417,17 @@ fn s19_a_streamed_answer_is_looked_at_before_anybody_sees_it() {
 #[test]
 fn s19_a_blocked_answer_is_asked_for_again_and_no_more_than_twice() {
     let lab = texts(&[rule("output", "CODEWORD", "block")]);
-    let server = answers(&json!([
+    let server = Server::turns(json!([
         {"calls": [append("a.txt", "CODEWORD")]}, {"text": "CODEWORD"}, {"text": "fine"}]));
-    let document = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let document = lab.run_yolo(&server, &["--json"]).exits(0).json();
     assert_eq!((&document["output"], &document["tool_calls"]), (&json!("fine"), &json!(0)));
     assert_eq!(document["guardrails"].as_array().unwrap().len(), 2);
     let last = server.requests().last().unwrap().body.to_string();
     assert!(last.contains("[Withheld by the guardrail `marked`: not for models]"), "{last}");
     assert!(last.contains("the text in its place gives the reason") && !last.contains("CODEWORD"), "{last}");
 
-    let server = answers(&json!([{"text": "CODEWORD {i}", "repeat": 3}]));
-    ended_by_a_guardrail(lab.run(&server, &["--mode", "yolo", "--json"]), "not for models");
+    let server = Server::turns(json!([{"text": "CODEWORD {i}", "repeat": 3}]));
+    ended_by_a_guardrail(lab.run_yolo(&server, &["--json"]), "not for models");
     assert_eq!((server.requests().len(), lab.read("a.txt")), (3, "alpha\n".into()));
 }
 
@@ -462,8 +438,8 @@ fn s19_a_closing_summary_is_looked_at_too() {
         ("halt", 2, "guardrail", "not for models"),
     ] {
         let lab = texts(&[rule("output", "CODEWORD", action)]);
-        let server = answers(&json!([{"calls": [append("a.txt", "x")]}, {"text": "CODEWORD"}]));
-        let finished = lab.run(&server, &["--mode", "yolo", "--json", "--max-steps", "1"]);
+        let server = Server::turns(json!([{"calls": [append("a.txt", "x")]}, {"text": "CODEWORD"}]));
+        let finished = lab.run_yolo(&server, &["--json", "--max-steps", "1"]);
         let document = finished.exits(code).json();
         assert_eq!((&document["stop_reason"], &document["output"]), (&json!(reason), &json!(output)));
     }
@@ -473,7 +449,7 @@ fn s19_a_closing_summary_is_looked_at_too() {
 fn s19_a_prompt_that_trips_is_sent_to_no_model() {
     for action in ["halt", "block"] {
         let lab = texts(&[rule("input", "task", action)]);
-        let server = answers(&json!([{"text": "never"}]));
+        let server = Server::turns(json!([{"text": "never"}]));
         let document = ended_by_a_guardrail(lab.run(&server, &["--json"]), "not for models");
         assert_eq!((document["steps"].as_u64(), document["requests"].as_u64()), (Some(0), Some(0)));
         assert_eq!(document["guardrails"][0]["action"], "halt");
@@ -484,10 +460,10 @@ fn s19_a_prompt_that_trips_is_sent_to_no_model() {
 #[test]
 fn s19_a_result_that_trips_ends_the_run_before_the_model_reads_it_and_again_when_it_goes_on() {
     let lab = texts(&[rule("input", "beta", "halt")]);
-    let server = server(&[call("read_file", &json!({"path": "b.txt"}))]);
+    let server = Server::calls([call("read_file", &json!({"path": "b.txt"}))]);
     ended_by_a_guardrail(lab.run(&server, &["--json"]), "not for models");
     assert_eq!(server.requests().len(), 1);
-    let again = answers(&json!([{"text": "never"}]));
+    let again = Server::turns(json!([{"text": "never"}]));
     ended_by_a_guardrail(lab.resume(&again, &["--json"]), "not for models");
     assert_eq!(again.requests().len(), 0);
 }
@@ -495,13 +471,13 @@ fn s19_a_result_that_trips_ends_the_run_before_the_model_reads_it_and_again_when
 #[test]
 fn s19_a_blocked_result_is_withheld_and_the_run_goes_on() {
     let lab = texts(&[rule("input", "beta", "block")]);
-    let server = server(&[
+    let server = Server::calls([
         call("read_file", &json!({"path": "b.txt"})),
         write("b.txt", "unseen\n"),
         command("cat a.txt b.txt"),
         call("read_file", &json!({"path": "a.txt"})),
     ]);
-    let document = lab.run(&server, &YOLO_JSON).exits(0).json();
+    let document = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let told = results(&server);
     for at in [0, 2] {
         assert_eq!(told[at], "[Withheld by the guardrail `marked`: not for models]");
@@ -518,7 +494,7 @@ fn s19_what_a_hook_says_is_looked_at_too() {
         "guardrails": {"text_rules": [rule("input", "CODEWORD", "halt")]},
     });
     let lab = Lab::new().config(&config.to_string());
-    let server = answers(&json!([{"text": "never"}]));
+    let server = Server::turns(json!([{"text": "never"}]));
     ended_by_a_guardrail(lab.run(&server, &["--json"]), "not for models");
     assert_eq!(server.requests().len(), 0);
 }
@@ -534,9 +510,10 @@ fn a_project_may_only_tighten_guardrails() {
   test_commands: ['true']
   code_rules: [{pattern: evil, message: no, severity: block}]
 ";
-    let lab =
-        lab(&json!({"max_commands_executed": 2, "max_files_modified": 5, "require_test_after_edit": true}))
-            .file(".agent/config.yaml", project);
+    let lab = guarded(
+        &json!({"max_commands_executed": 2, "max_files_modified": 5, "require_test_after_edit": true}),
+    )
+    .file(".agent/config.yaml", project);
     let told = one_by_one(
         &lab,
         &[
@@ -558,7 +535,7 @@ fn a_project_may_only_tighten_guardrails() {
 
 #[test]
 fn guardrails_that_are_switched_off_leave_what_is_built_in() {
-    let lab = lab(&json!({"enabled": false, "protected_files": ["a.txt"], "max_files_modified": 0}));
+    let lab = guarded(&json!({"enabled": false, "protected_files": ["a.txt"], "max_files_modified": 0}));
     let told = one_by_one(&lab, &[append("a.txt", "x\n"), append(".git/config", "x")]);
     assert!(told[0].contains("successfully") && told[1].contains("Protected file"), "{told:#?}");
 }

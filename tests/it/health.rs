@@ -33,12 +33,6 @@ fn go_function(name: &str, complexity: usize) -> String {
     format!("func {name}(x int) {{\n{conditions}}}\n")
 }
 
-fn commit(lab: &Lab) {
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
-}
-
 #[test]
 fn o29_functions_of_seven_languages_are_measured_and_other_files_counted() {
     let lab = FILES.iter().fold(Lab::new().file("README.md", "# R\n"), |lab, (path, head, line, end)| {
@@ -62,7 +56,7 @@ fn o29_functions_of_seven_languages_are_measured_and_other_files_counted() {
 fn o29_the_comparison_with_a_commit_is_the_one_of_the_manual() {
     let body = (1..8).map(|at| format!("    x{at} = {at}\n")).collect::<Vec<_>>().concat();
     let lab = Lab::new().file("base.py", format!("def f():\n{body}")).file("notes.txt", "");
-    commit(&lab);
+    lab.commit_all();
     let repeated = body.replace("    ", "\t");
     let lab = lab.file("new.go", format!("package p\n\n{}\nvar (\n{repeated})\n", go_function("check", 12)));
     let text = measure(&lab, &["--base", "HEAD"]).exits(0).stdout;
@@ -85,7 +79,7 @@ fn o29_before_are_the_versions_of_the_commit_also_of_deleted_large_and_oddly_nam
     let names = ["a b\n.go", "dir/é\".go", "-x.go"];
     let lab = names.iter().fold(Lab::new(), |lab, name| lab.file(name, large(3)));
     let lab = lab.file("gone.py", "def g(): pass\n").file("same.py", "def s(): pass\n");
-    commit(&lab);
+    lab.commit_all();
     lab.git(&["config", "filter.x.clean", "touch filtered"]);
     lab.git(&["config", "diff.external", "touch external"]);
     let lab = names.iter().fold(lab, |lab, name| lab.file(name, large(12)));
@@ -155,8 +149,8 @@ fn o29_a_run_with_health_shows_the_table_and_has_it_in_document_and_reports() {
     let lab = Lab::new().file("a.py", "def a():\n    return 1\n");
     let complex = go_function("check", 12);
     let call = json!({"name": "write_file", "arguments": {"path": "b.go", "content": format!("package b\n{complex}")}});
-    let script = || Server::start(&json!({"turns": [{"calls": [call]}, {"text": "Done."}]}).to_string());
-    let done = lab.run(&script(), &["--mode", "yolo", "--health", "--report-file", "../report.md"]).exits(0);
+    let script = || Server::turns(json!([{"calls": [call]}, {"text": "Done."}]));
+    let done = lab.run_yolo(&script(), &["--health", "--report-file", "../report.md"]).exits(0);
     let lines: Vec<&str> = done.stderr.lines().map(str::trim).collect();
     for line in [
         "Code health before and after the run (files measured: 2, other files: 0)",
@@ -168,12 +162,12 @@ fn o29_a_run_with_health_shows_the_table_and_has_it_in_document_and_reports() {
     assert!(lab.read("../report.md").contains("## Code health"), "{}", lab.read("../report.md"));
     lab.agent(&["replay"]).exits(0);
     fs::remove_file(lab.ws().join("b.go")).unwrap();
-    let result = lab.run(&script(), &["--mode", "yolo", "--health", "--json"]).exits(0).json();
+    let result = lab.run_yolo(&script(), &["--health", "--json"]).exits(0).json();
     schema::is_result(&result);
     assert_eq!(result["health"]["new_functions"], 1, "{result}");
     assert_eq!(result["health"]["before"]["functions"], 1);
     assert_eq!(result["health"]["functions"][0]["name"], "check");
-    let without = lab.run(&script(), &["--mode", "yolo", "--json"]);
+    let without = lab.run_yolo(&script(), &["--json"]);
     assert_eq!(without.json().get("health"), None);
 }
 

@@ -1,6 +1,6 @@
 //! What commands do not see or change although it lies in what they may change, in each kind of kernel.
 
-use crate::sandbox::{confining, project, run, said};
+use crate::sandbox::{confining, project, run_script, said};
 use crate::support::calls::{call, every_tool, told};
 use crate::support::kernel::Kernel;
 use crate::support::run::{KEY, Lab};
@@ -23,7 +23,7 @@ fn with_hidden_places() -> Lab {
 fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_changed() {
     for (kernel, tier) in confining() {
         let lab = with_hidden_places();
-        let server = Server::start("turns: [{text: done}]");
+        let server = Server::done();
         let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
         let told = kernel.agent(&lab, &args).exits(0).stderr;
         assert_eq!(told.contains("because paths below it are hidden"), tier == "rules", "{tier}: {told}");
@@ -32,10 +32,10 @@ fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_change
                       mv deep moved; mv deep/er deep/moved; mv keys seen; mv deep/er/keys work/\n\
                       rm -rf keys deep/er/keys\n\
                       echo made > work/new; echo changed > work/file; cat work/new";
-        let first = said(&run(&lab, kernel, script));
+        let first = said(&run_script(&lab, kernel, script));
         let again =
             "cat seen/id moved/er/keys/id deep/moved/keys/id work/keys/id keys/id deep/er/keys/id alias/id";
-        let second = said(&run(&lab, kernel, again));
+        let second = said(&run_script(&lab, kernel, again));
         assert!(!first.contains(SECRET) && !second.contains(SECRET), "{tier}: {first}{second}");
         assert!(first.contains("made") && lab.read("work/file") == "changed\n", "{tier}: {first}");
         for name in ["keys", "deep/er/keys"] {
@@ -64,8 +64,8 @@ fn class_55_a_link_that_a_command_puts_in_the_place_of_a_writable_directory_open
             keys.display(),
             outside.display()
         );
-        let first = said(&run(&lab, kernel, &script));
-        let second = said(&run(&lab, kernel, "cat part/id; echo x >> part/id"));
+        let first = said(&run_script(&lab, kernel, &script));
+        let second = said(&run_script(&lab, kernel, "cat part/id; echo x >> part/id"));
         assert!(!first.contains(SECRET) && !second.contains(SECRET), "{tier}: {first}{second}");
         assert_eq!(fs::read_to_string(keys.join("id")).unwrap(), SECRET, "{tier}: {first}{second}");
         assert!(!outside.join("link").exists(), "{tier}");
@@ -82,7 +82,7 @@ fn class_20_what_we_obey_ourselves_stays_wherever_commands_may_write() {
         let script = "cd ../home && echo '# evil' >> config.yaml; mkdir -p agents; echo evil > agents/evil.yaml\n\
                       rm -f config.yaml; mv ../home ../moved; ls state && echo sees state\n\
                       cat state/sandbox.json && echo reads state; echo x > ../beside && echo wrote";
-        let text = said(&run(&lab, kernel, script));
+        let text = said(&run_script(&lab, kernel, script));
         assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), config, "{tier}: {text}");
         assert!(!home.join("agents").exists() && home.join("state/sandbox.json").exists(), "{tier}: {text}");
         assert!(!text.contains("reads state") && !text.contains("sandbox.json\n"), "{tier}: {text}");
@@ -134,14 +134,14 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
         let sockets = ["agent", "docker"].map(|name| at(&format!("{name}.socket")));
         let _listeners = sockets.each_ref().map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
         let script = sockets.map(|path| format!("[ -S '{path}' ] && echo sees a socket\n")).concat();
-        let text = said(&run(&lab, kernel, &script));
+        let text = said(&run_script(&lab, kernel, &script));
         // Rules hide no names; sockets cannot be made there.
         assert_eq!(text.contains("sees"), tier == "rules", "{tier}: {text}");
         let script: Vec<String> = keys.iter().map(|name| format!("cat '{}'\n", at(name))).collect();
         let script = script.concat();
-        let text = said(&run(&lab, kernel, &format!("{script}cd '{}'; ls; echo done", at("xdg/git"))));
+        let text = said(&run_script(&lab, kernel, &format!("{script}cd '{}'; ls; echo done", at("xdg/git"))));
         assert!(!text.contains(SECRET) && text.contains("done"), "{tier}: {text}");
-        let text = said(&run(&lab, kernel, &format!("cat '{}'", at("xdg/git/config"))));
+        let text = said(&run_script(&lab, kernel, &format!("cat '{}'", at("xdg/git/config"))));
         assert!(text.contains(SECRET), "{tier}: {text}");
     }
 }
@@ -173,14 +173,14 @@ fn class_28_what_a_persons_shells_and_desktop_start_stays_where_the_home_directo
     );
     for (kernel, tier) in confining() {
         let lab = at_home(home());
-        let text = said(&run(&lab, kernel, &script));
+        let text = said(&run_script(&lab, kernel, &script));
         kept(&lab, &format!("{tier}: {text}"));
         assert_eq!(lab.read("notes.txt"), "new\n", "{tier}: {text}");
         let beside = at_home(home());
         let place = beside.ws();
         let lab = project().env("HOME", place.to_str().unwrap());
         let lab = lab.config(&format!("sandbox: {{writable: ['{}']}}\n", place.display()));
-        let text = said(&run(&lab, kernel, &script));
+        let text = said(&run_script(&lab, kernel, &script));
         kept(&beside, &format!("{tier}, beside: {text}"));
         assert_eq!(beside.read("notes.txt"), "new\n", "{tier}: {text}");
     }
@@ -222,13 +222,16 @@ fn a_command_finds_the_machines_tmp_where_it_may_change_that() {
         }
         let script = "echo of-the-run > $TMPDIR/file && cat $TMPDIR/file; echo $TMPDIR; echo mine > mine; \
                       cd ..; echo there > ws/there; ls -d /tmp; echo evil >> ws/.git/config";
-        let text = said(&run(&lab, kernel, script));
+        let text = said(&run_script(&lab, kernel, script));
         assert!(text.contains("of-the-run") && !text.contains("\n/tmp/file"), "{tier}: {text}");
         assert_eq!(lab.read("there"), "there\n", "{tier}: {text}");
         assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
         let beside = lab.outside().join("beside");
-        let text =
-            said(&run(&lab, kernel, &format!("mkdir '{0}' && echo real > '{0}/file'", beside.display())));
+        let text = said(&run_script(
+            &lab,
+            kernel,
+            &format!("mkdir '{0}' && echo real > '{0}/file'", beside.display()),
+        ));
         // The state that is hidden lies there too, and rules let nothing new be made above it.
         assert_eq!(beside.join("file").exists(), tier != "rules", "{tier}: {text}");
     }
@@ -237,7 +240,7 @@ fn a_command_finds_the_machines_tmp_where_it_may_change_that() {
 #[test]
 fn a_directory_to_write_to_that_is_not_there_is_told() {
     let lab = project().config("sandbox: {writable: [/nonexistent/configured]}\n");
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
     let told = Kernel::Native.agent(&lab, &args).exits(0).stderr;
     assert!(told.contains("sandbox.writable: /nonexistent/configured is not a directory"), "{told}");
@@ -251,7 +254,7 @@ fn a_pipe_that_ends_well_after_a_failure_without_network_comes_with_the_hint() {
     for (kernel, tier) in confining() {
         let lab = project();
         let script = "{ echo 'npm error code ENOTFOUND'; echo 'npm error network'; } | tail -5";
-        let text = said(&run(&lab, kernel, script));
+        let text = said(&run_script(&lab, kernel, script));
         assert!(text.contains("--allow-net"), "{tier}: {text}");
     }
 }

@@ -1,5 +1,6 @@
 //! Hooks in a whole run.
 
+use crate::support::calls::{call, command, edit, results};
 use crate::support::kernel::without_warning;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
@@ -9,39 +10,18 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-
-/// A script whose turns each make one call, and which then says `done`.
-fn calls(turns: &[(&str, Value)]) -> Server {
-    let calls =
-        turns.iter().map(|(name, arguments)| json!({"calls": [{"name": name, "arguments": arguments}]}));
-    let turns: Vec<Value> = calls.chain([json!({"text": "done"})]).collect();
-    Server::start(&json!({"turns": turns}).to_string())
-}
-
 /// A workspace with the user's own hooks.
-fn lab(hooks: &Value) -> Lab {
-    Lab::new().file("a.txt", "alpha\n").config(&json!({"hooks": hooks}).to_string())
+fn with_hooks(hooks: &Value) -> Lab {
+    Lab::with_a_txt().config(&json!({"hooks": hooks}).to_string())
 }
 
-fn write(path: &str) -> (&'static str, Value) {
-    ("write_file", json!({"path": path, "content": "x\n"}))
-}
-
-fn command(text: &str) -> (&'static str, Value) {
-    ("run_command", json!({"command": text}))
+fn write(path: &str) -> Value {
+    call("write_file", &json!({"path": path, "content": "x\n"}))
 }
 
 /// The messages of the last request.
 fn messages(server: &Server) -> Vec<Value> {
-    server.requests().last().unwrap().body["messages"].as_array().unwrap().clone()
-}
-
-/// What the tools answered, in order.
-fn results(server: &Server) -> Vec<String> {
-    let messages = messages(server);
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    server.requests().last().unwrap().messages().to_vec()
 }
 
 fn lines(lab: &Lab, path: &str) -> Vec<String> {
@@ -67,11 +47,11 @@ fn everywhere(command: &str) -> Value {
 
 /// A call of every kind: a read, an edit, a command that fails after 5000 characters, a refusal of the file system.
 fn one_of_each() -> Server {
-    calls(&[
-        ("read_file", json!({"path": "./a.txt"})),
+    Server::calls([
+        call("read_file", &json!({"path": "./a.txt"})),
         write("b.txt"),
         command("printf %05000d 0; exit 3"),
-        ("read_file", json!({"path": "../secret"})),
+        call("read_file", &json!({"path": "../secret"})),
     ])
 }
 
@@ -80,8 +60,8 @@ fn h01_every_event_fires_in_its_place_with_its_variables() {
     let variables =
         "EVENT TOOL_NAME FILE_PATH EDITED_FILE COMMAND TOOL_RESULT_SUCCESS STEP HAS_TOOL_CALLS STATUS STEPS";
     let shown: Vec<String> = variables.split(' ').map(|name| format!("${{AGENT_{name}-}}")).collect();
-    let lab = lab(&everywhere(&format!("echo \"{}\" >> events", shown.join("|")))).unprivileged();
-    lab.run(&one_of_each(), &YOLO).exits(0);
+    let lab = with_hooks(&everywhere(&format!("echo \"{}\" >> events", shown.join("|")))).unprivileged();
+    lab.run_yolo(&one_of_each(), &[]).exits(0);
     let expected = [
         "session_start||||||0",
         "pre_llm_call||||||1",
@@ -115,8 +95,8 @@ fn h01_every_event_fires_in_its_place_with_its_variables() {
 
 #[test]
 fn h01_every_hook_reads_a_document_and_an_environment_without_keys() {
-    let lab = lab(&everywhere("{ cat; echo; } >> docs; env >> variables"));
-    lab.run(&one_of_each(), &YOLO).exits(0);
+    let lab = with_hooks(&everywhere("{ cat; echo; } >> docs; env >> variables"));
+    lab.run_yolo(&one_of_each(), &[]).exits(0);
     let docs: Vec<Value> =
         lines(&lab, "docs").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(docs.len(), 24);
@@ -155,15 +135,15 @@ fn h01_the_end_is_told_however_the_run_ended_and_completion_only_when_it_was() {
     let hooks = json!({"agent_complete": [{"command": hook}], "session_end": [{"command": hook}]});
     let ended = |lab: &Lab| lines(lab, "events");
 
-    let limited = lab(&hooks);
-    limited.run(&calls(&[write("b"), write("c")]), &["--mode", "yolo", "--max-steps", "1"]).exits(2);
+    let limited = with_hooks(&hooks);
+    limited.run_yolo(&Server::calls([write("b"), write("c")]), &["--max-steps", "1"]).exits(2);
     assert_eq!(ended(&limited), ["session_end partial task"]);
 
-    let failed = lab(&hooks);
+    let failed = with_hooks(&hooks);
     failed.run(&Server::start("turns: [{error: {status: 400}}]"), &[]).exits(1);
     assert_eq!(ended(&failed), ["session_end failed task"]);
 
-    let interrupted = lab(&hooks);
+    let interrupted = with_hooks(&hooks);
     let server = Server::start("turns: [{fault: hang}]");
     let run = interrupted.start_run(&server, &[]);
     server.wait_for_request(1);
@@ -174,8 +154,8 @@ fn h01_the_end_is_told_however_the_run_ended_and_completion_only_when_it_was() {
 
 #[test]
 fn h01_a_call_that_did_not_run_has_no_hooks_after_it() {
-    let lab = lab(&everywhere("echo \"$AGENT_EVENT ${AGENT_TOOL_NAME-}\" >> events"));
-    let server = calls(&[write(".git/config"), ("no_such_tool", json!({})), write("b.txt")]);
+    let lab = with_hooks(&everywhere("echo \"$AGENT_EVENT ${AGENT_TOOL_NAME-}\" >> events"));
+    let server = Server::calls([write(".git/config"), call("no_such_tool", &json!({})), write("b.txt")]);
     lab.run(&server, &["--mode", "confirm-sensitive"]).exits(0);
     // The third is asked, and nobody is there: what a hook says comes before the question.
     let tools: Vec<String> = lines(&lab, "events").into_iter().filter(|line| line.contains("tool")).collect();
@@ -186,9 +166,9 @@ fn h01_a_call_that_did_not_run_has_no_hooks_after_it() {
 #[test]
 fn h01_a_task_is_told_up_to_200_characters() {
     let hooks = json!({"session_start": [{"command": "printf %s \"$AGENT_TASK\" > told; cat > doc"}]});
-    let (lab, server) = (lab(&hooks), calls(&[]));
-    let (task, url) = ("ä".repeat(500), server.url());
-    lab.agent(&["run", &task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    let (lab, server) = (with_hooks(&hooks), Server::calls([]));
+    let task = "ä".repeat(500);
+    lab.agent_on(&server, &["run", &task]).exits(0);
     assert_eq!(lab.read("told"), "ä".repeat(200));
     let doc: Value = serde_json::from_str(&lab.read("doc")).unwrap();
     assert_eq!(doc["task"], "ä".repeat(200));
@@ -202,9 +182,9 @@ fn h02_before_a_call_0_allows_2_blocks_and_other_codes_warn() {
         {"name": "odd", "command": "echo strange; exit 7", "file_patterns": ["seven"]},
         {"command": "exit 2", "file_patterns": ["mute"]},
     ]});
-    let lab = lab(&hooks);
-    let server = calls(&[write("zero"), write("two"), write("seven"), write("mute")]);
-    let done = lab.run(&server, &YOLO).exits(0);
+    let lab = with_hooks(&hooks);
+    let server = Server::calls([write("zero"), write("two"), write("seven"), write("mute")]);
+    let done = lab.run_yolo(&server, &[]).exits(0);
     assert_eq!(["zero", "two", "seven", "mute"].map(|path| lab.exists(path)), [true, false, true, false]);
     let all = results(&server);
     assert_eq!(all[1], "Error: Hook blocked the action: not this");
@@ -214,8 +194,8 @@ fn h02_before_a_call_0_allows_2_blocks_and_other_codes_warn() {
     assert!(done.stderr.contains("strange"), "{}", done.stderr);
     assert!(done.stderr.contains("REFUSED: Hook blocked the action: not this"), "{}", done.stderr);
 
-    let server = calls(&[write("two")]);
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let server = Server::calls([write("two")]);
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let denial = &json["permission_denials"][0];
     assert_eq!((&denial["rule"], &denial["tool"]), (&json!("hooks.pre_tool_use"), &json!("write_file")));
 }
@@ -230,9 +210,9 @@ fn h02_a_guard_that_gives_no_answer_blocks_unless_told_otherwise() {
             hook
         };
         let hooks: Vec<Value> = failing.iter().enumerate().map(hook).collect();
-        let lab = lab(&json!({ "pre_tool_use": hooks })).file("not-executable", "#!/bin/sh\n");
-        let server = calls(&[write("f0"), write("f1"), write("f2"), write("f3")]);
-        let done = lab.run(&server, &YOLO).exits(0);
+        let lab = with_hooks(&json!({ "pre_tool_use": hooks })).file("not-executable", "#!/bin/sh\n");
+        let server = Server::calls([write("f0"), write("f1"), write("f2"), write("f3")]);
+        let done = lab.run_yolo(&server, &[]).exits(0);
         let log = without_warning(&done.stderr);
         (["f0", "f1", "f2", "f3"].map(|path| lab.exists(path)), results(&server), log)
     };
@@ -271,16 +251,16 @@ fn a_call_does_not_run_when_a_hook_refuses_it_as_those_of_other_agents_do() {
         "echo '{\"decision\": \"blo'".to_owned(),
     ];
     for command in refusals {
-        let lab = lab(&json!({"pre_tool_use": [{"command": command}]}));
-        let server = calls(&[write("b.txt")]);
-        lab.run(&server, &YOLO).exits(0);
+        let lab = with_hooks(&json!({"pre_tool_use": [{"command": command}]}));
+        let server = Server::calls([write("b.txt")]);
+        lab.run_yolo(&server, &[]).exits(0);
         assert!(!lab.exists("b.txt"), "{command}");
         let text = results(&server).remove(0);
         assert!(text.contains("not here") || text.contains("not understood"), "{command}: {text}");
     }
-    let lab = lab(&json!({"pre_tool_use": [{"command": "echo 'Write {} for an empty object.'"}]}));
-    let server = calls(&[write("b.txt")]);
-    lab.run(&server, &YOLO).exits(0);
+    let lab = with_hooks(&json!({"pre_tool_use": [{"command": "echo 'Write {} for an empty object.'"}]}));
+    let server = Server::calls([write("b.txt")]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(lab.exists("b.txt") && results(&server)[0].contains("Write {} for"), "{:?}", results(&server));
 }
 
@@ -289,9 +269,9 @@ fn a_call_does_not_run_when_a_hook_refuses_it_as_those_of_other_agents_do() {
 fn a_call_that_a_hook_asks_about_waits_for_the_approval_of_the_user() {
     let ask =
         json!({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}});
-    let lab = lab(&json!({"pre_tool_use": [{"command": format!("echo '{ask}'")}]}));
-    let server = calls(&[write("b.txt")]);
-    let paused = lab.run(&server, &["--mode", "yolo", "--approvals", "pause", "--json"]).exits(2).json();
+    let lab = with_hooks(&json!({"pre_tool_use": [{"command": format!("echo '{ask}'")}]}));
+    let server = Server::calls([write("b.txt")]);
+    let paused = lab.run_yolo(&server, &["--approvals", "pause", "--json"]).exits(2).json();
     let pending = &paused["awaiting_approval"][0];
     let listed = lab.agent(&["approvals", "list"]).exits(0).stdout;
     assert!(listed.contains("a hook asks for approval: sure?"), "{listed}");
@@ -304,9 +284,9 @@ fn a_call_that_a_hook_asks_about_waits_for_the_approval_of_the_user() {
 #[test]
 fn h02_after_a_call_a_block_is_told_and_a_hook_that_fails_only_warns() {
     let tried = |hook: Value| {
-        let lab = lab(&json!({"post_tool_use": [hook]}));
-        let server = calls(&[write("b.txt")]);
-        let done = lab.run(&server, &YOLO).exits(0);
+        let lab = with_hooks(&json!({"post_tool_use": [hook]}));
+        let server = Server::calls([write("b.txt")]);
+        let done = lab.run_yolo(&server, &[]).exits(0);
         assert_eq!(lab.read("b.txt"), "x\n");
         (results(&server).remove(0), done.stderr)
     };
@@ -332,7 +312,7 @@ fn h02_where_nothing_can_be_blocked_the_reason_is_read_or_it_is_a_warning() {
         |event: &str| json!([{"name": event, "command": format!("echo {event} says no >&2; exit 2")}]);
     let events = ["session_start", "pre_llm_call", "post_llm_call", "agent_complete", "session_end"];
     let hooks: Value = events.iter().map(|event| ((*event).to_owned(), block(event))).collect();
-    let (lab, server) = (lab(&hooks), calls(&[]));
+    let (lab, server) = (with_hooks(&hooks), Server::calls([]));
     let done = lab.run(&server, &[]).exits(0);
     let said = messages(&server).iter().map(|m| m["content"].to_string()).collect::<String>();
     assert!(said.contains("session_start says no") && said.contains("pre_llm_call says no"), "{said}");
@@ -345,14 +325,15 @@ fn h02_where_nothing_can_be_blocked_the_reason_is_read_or_it_is_a_warning() {
 fn h03_a_block_stops_the_later_hooks_of_its_event() {
     let list = json!([{"command": "exit 0"}, {"command": "exit 2"}, {"command": "touch second"}]);
     for event in ["pre_tool_use", "post_tool_use", "post_edit"] {
-        let lab = lab(&json!({ event: list }));
-        lab.run(&calls(&[write("b.txt")]), &YOLO).exits(0);
+        let lab = with_hooks(&json!({ event: list }));
+        lab.run_yolo(&Server::calls([write("b.txt")]), &[]).exits(0);
         assert!(!lab.exists("second"), "{event}");
         assert_eq!(lab.exists("b.txt"), event != "pre_tool_use");
     }
-    let lab =
-        lab(&json!({"pre_tool_use": [{"command": "exit 2"}], "session_end": [{"command": "touch other"}]}));
-    lab.run(&calls(&[write("b.txt")]), &YOLO).exits(0);
+    let lab = with_hooks(
+        &json!({"pre_tool_use": [{"command": "exit 2"}], "session_end": [{"command": "touch other"}]}),
+    );
+    lab.run_yolo(&Server::calls([write("b.txt")]), &[]).exits(0);
     assert!(lab.exists("other"));
 }
 
@@ -362,9 +343,9 @@ fn h04_new_arguments_are_decided_on_again_and_told() {
         let answer = json!({"updatedInput": {"path": path, "content": "y\n"}});
         json!({"pre_tool_use": [{"command": format!("echo '{answer}'")}]})
     };
-    let moved = lab(&rewrite("moved.txt"));
-    let server = calls(&[write("b.txt")]);
-    let json = moved.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let moved = with_hooks(&rewrite("moved.txt"));
+    let server = Server::calls([write("b.txt")]);
+    let json = moved.run_yolo(&server, &["--json"]).exits(0).json();
     assert_eq!((moved.exists("b.txt"), moved.read("moved.txt").as_str()), (false, "y\n"));
     let text = results(&server).remove(0);
     assert!(text.contains("The arguments of this call were changed") && text.contains("moved.txt"), "{text}");
@@ -372,15 +353,15 @@ fn h04_new_arguments_are_decided_on_again_and_told() {
 
     let config = json!({"hooks": rewrite(".env"), "guardrails": {"sensitive_files": [".env"]}});
     for path in [".git/config", "../out.txt"] {
-        let lab = lab(&rewrite(path));
-        let server = calls(&[write("b.txt")]);
-        lab.run(&server, &YOLO).exits(0);
+        let lab = with_hooks(&rewrite(path));
+        let server = Server::calls([write("b.txt")]);
+        lab.run_yolo(&server, &[]).exits(0);
         assert!(results(&server)[0].starts_with("Error: "), "{:?}", results(&server));
         assert!(!lab.exists(path) && !lab.exists("b.txt"), "{path}");
     }
     let lab = Lab::new().config(&config.to_string());
-    let server = calls(&[write("b.txt")]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([write("b.txt")]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(results(&server)[0].contains("Sensitive file blocked"), "{:?}", results(&server));
     assert!(!lab.exists(".env") && !lab.exists("b.txt"));
 
@@ -388,8 +369,8 @@ fn h04_new_arguments_are_decided_on_again_and_told() {
         &json!({"hooks": {"pre_tool_use": [{"command": "echo '{\"updatedInput\": {\"pth\": 1}}'"}]}})
             .to_string(),
     );
-    let server = calls(&[write("b.txt")]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([write("b.txt")]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(results(&server)[0].contains("A hook's updatedInput"), "{:?}", results(&server));
 }
 
@@ -405,17 +386,17 @@ fn s23_a_hook_skips_a_call_or_gives_its_result() {
             {"command": format!("echo '{answer}'")},
             {"command": "touch later-hook"},
         ]});
-        let lab = lab(&hooks);
-        let server = calls(&[write("b.txt")]);
+        let lab = with_hooks(&hooks);
+        let server = Server::calls([write("b.txt")]);
         // Nobody is asked either: what a hook gives needs no permission.
         lab.run(&server, &[]).exits(0);
         assert!(results(&server)[0].contains(expected), "{:?}", results(&server));
         assert!(!results(&server)[0].contains("Error"), "{:?}", results(&server));
         assert_eq!((lab.exists("b.txt"), lab.exists("later-hook")), (false, false));
     }
-    let lab = lab(&json!({"pre_tool_use": [{"command": "echo '{\"overrideResult\": \"x\"}'"}]}));
-    let server = calls(&[write(".git/config")]);
-    lab.run(&server, &YOLO).exits(0);
+    let lab = with_hooks(&json!({"pre_tool_use": [{"command": "echo '{\"overrideResult\": \"x\"}'"}]}));
+    let server = Server::calls([write(".git/config")]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(results(&server)[0].contains("Protected file"), "{:?}", results(&server));
 }
 
@@ -425,9 +406,9 @@ fn h09_a_fallback_stands_in_place_of_an_error() {
         "on_error": [{"command": "echo '{\"fallbackResult\": \"nothing there yet\"}'"}],
         "post_tool_use": [{"command": "printf %s \"$AGENT_TOOL_RESULT_SUCCESS\" > success"}],
     });
-    let lab = lab(&hooks);
-    let server = calls(&[("read_file", json!({"path": "missing.txt"}))]);
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let lab = with_hooks(&hooks);
+    let server = Server::calls([call("read_file", &json!({"path": "missing.txt"}))]);
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     assert!(results(&server)[0].contains("nothing there yet"), "{:?}", results(&server));
     assert!(!results(&server)[0].contains("Error"), "{:?}", results(&server));
     assert_eq!(lab.read("success"), "true");
@@ -443,13 +424,13 @@ fn h09_a_hook_ends_the_run_and_its_reason_is_the_output() {
         ("pre_tool_use", 1, false),
         ("post_tool_use", 1, true),
     ] {
-        let lab = lab(&stop(event));
+        let lab = with_hooks(&stop(event));
         let both = json!({"turns": [{"calls": [
             {"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}},
             {"name": "write_file", "arguments": {"path": "c.txt", "content": "x"}},
         ]}]});
         let server = Server::start(&both.to_string());
-        let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(2).json();
+        let json = lab.run_yolo(&server, &["--json"]).exits(2).json();
         assert_eq!(
             (&json["stop_reason"], &json["output"]),
             (&json!("guardrail"), &json!("enough")),
@@ -458,8 +439,8 @@ fn h09_a_hook_ends_the_run_and_its_reason_is_the_output() {
         assert_eq!(server.requests().len(), requests, "{event}");
         assert_eq!((lab.exists("b.txt"), lab.exists("c.txt")), (ran, false), "{event}");
     }
-    let lab = lab(&stop("on_error"));
-    let server = calls(&[("read_file", json!({"path": "missing.txt"}))]);
+    let lab = with_hooks(&stop("on_error"));
+    let server = Server::calls([call("read_file", &json!({"path": "missing.txt"}))]);
     let json = lab.run(&server, &["--json"]).exits(2).json();
     assert_eq!(json["stop_reason"], "guardrail");
 }
@@ -474,8 +455,8 @@ fn h05_what_hooks_add_before_and_after_a_call_reaches_the_model() {
         "post_edit": say("plain words"),
         "session_start": context("said at the start"),
     });
-    let (lab, server) = (lab(&hooks), calls(&[write("b.txt")]));
-    lab.run(&server, &YOLO).exits(0);
+    let (lab, server) = (with_hooks(&hooks), Server::calls([write("b.txt")]));
+    lab.run_yolo(&server, &[]).exits(0);
     let text = results(&server).remove(0);
     assert!(text.ends_with("\n\nsaid before\n\nsaid after\n\nplain words"), "{text}");
     assert!(!text.contains("additionalContext"));
@@ -501,17 +482,17 @@ fn h06_matcher_patterns_and_enabled_filter() {
         mark("src.log", json!({"file_patterns": ["src/**"]})),
         mark("both.log", json!({"matcher": "read_file", "file_patterns": ["*.py"]})),
     ]});
-    let lab = lab(&hooks).file("src/deep/m.py", "m\n");
+    let lab = with_hooks(&hooks).file("src/deep/m.py", "m\n");
     symlink("src/deep", lab.ws().join("link")).unwrap();
     let absolute = lab.ws().join("src/deep/n.py").to_string_lossy().into_owned();
-    let server = calls(&[
-        ("read_file", json!({"path": "a.txt"})),
-        ("read_file", json!({"path": "./src/../src/deep/m.py"})),
+    let server = Server::calls([
+        call("read_file", &json!({"path": "a.txt"})),
+        call("read_file", &json!({"path": "./src/../src/deep/m.py"})),
         write(&absolute),
         write("link/o.py"),
         command("true"),
     ]);
-    lab.run(&server, &YOLO).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let [m, n, o] = ["read_file src/deep/m.py", "write_file src/deep/n.py", "write_file src/deep/o.py"];
     let all = ["read_file a.txt", m, n, o, "run_command "];
     assert_eq!(lines(&lab, "all.log"), all);
@@ -528,8 +509,8 @@ fn h06_matcher_patterns_and_enabled_filter() {
 // Fault B23: a guard whose matcher is the beginning of a name matched nothing, silently.
 #[test]
 fn a_matcher_that_matches_no_tool_is_reported_at_the_start() {
-    let lab = lab(&json!({"pre_tool_use": [{"command": "exit 2", "matcher": "write|edit_file"}]}));
-    let log = lab.run(&calls(&[]), &YOLO).exits(0).stderr;
+    let lab = with_hooks(&json!({"pre_tool_use": [{"command": "exit 2", "matcher": "write|edit_file"}]}));
+    let log = lab.run_yolo(&Server::calls([]), &[]).exits(0).stderr;
     assert!(
         log.contains("hooks.pre_tool_use[0]: `write` in `matcher`") && !log.contains("`edit_file`"),
         "{log}"
@@ -542,11 +523,11 @@ fn h06_a_background_hook_is_not_waited_for_and_ends_with_the_run() {
         {"command": "read -r line <go; echo >met", "async": true},
         {"command": "echo $PPID > held; echo ignored; echo >begun; sleep 299.17; touch never", "async": true},
     ]});
-    let lab = lab(&hooks);
+    let lab = with_hooks(&hooks);
     let _held_open = ["begun", "go", "met"].map(|name| lab.pipe(name));
     let meet = "read -r line <begun; echo >go; read -r line <met; echo we met";
-    let server = calls(&[write("b.txt"), command(meet)]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([write("b.txt"), command(meet)]);
+    lab.run_yolo(&server, &[]).exits(0);
     let ended = Instant::now();
     let all = results(&server);
     assert!(!all[0].contains("ignored") && all[1].contains("we met"), "{all:?}");
@@ -564,8 +545,8 @@ fn h06_a_background_hook_is_not_waited_for_and_ends_with_the_run() {
 #[test]
 fn h06_background_hooks_at_the_end_are_waited_for_because_nothing_else_is() {
     let slow = |name: &str| json!([{"command": format!("sleep 0.2; touch {name}"), "async": true}]);
-    let lab = lab(&json!({"agent_complete": slow("complete"), "session_end": slow("ended")}));
-    lab.run(&calls(&[]), &[]).exits(0);
+    let lab = with_hooks(&json!({"agent_complete": slow("complete"), "session_end": slow("ended")}));
+    lab.run(&Server::calls([]), &[]).exits(0);
     assert!(lab.exists("complete") && lab.exists("ended"));
 }
 
@@ -578,17 +559,17 @@ fn h06_a_hook_runs_for_each_file_of_a_patch_and_can_block_it_for_any() {
         ],
         "post_edit": [{"command": "echo \"$AGENT_FILE_PATH\" >> edited.log"}],
     });
-    let lab = lab(&hooks).file("secret.py", "one\n");
+    let lab = with_hooks(&hooks).file("secret.py", "one\n");
     let patch = |sections: &str| {
-        ("apply_patch", json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")}))
+        call("apply_patch", &json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")}))
     };
     let good = "*** Add File: new.txt\n+x\n*** Add File: new.py\n+x\n";
-    let server = calls(&[
+    let server = Server::calls([
         patch(&format!("{good}*** Update File: secret.py\n@@\n-one\n+two\n")),
         patch(&format!("{good}*** Update File: a.txt\n*** Move to: secret.py\n")),
         patch(good),
     ]);
-    lab.run(&server, &YOLO).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let all = results(&server);
     for refused in &all[..2] {
         assert!(refused.contains("Hook blocked the action: not this one"), "{refused}");
@@ -602,22 +583,22 @@ fn h06_a_hook_runs_for_each_file_of_a_patch_and_can_block_it_for_any() {
 fn h07_post_edit_runs_for_each_edit_with_its_file_and_its_findings_are_read() {
     let lint = "grep -n bad {file} && exit 1; echo \"fine $AGENT_EDITED_FILE $ARCHITECT_EDITED_FILE\"";
     let hooks = json!({"post_edit": [{"name": "lint", "command": lint}]});
-    let lab = lab(&hooks).file("it's b.py", "good\n").file("c.py", "one\n").file("gone.py", "x\n");
+    let lab = with_hooks(&hooks).file("it's b.py", "good\n").file("c.py", "one\n").file("gone.py", "x\n");
     fs::write(lab.home().join("config.yaml"), {
         json!({"hooks": hooks, "workspace": {"allow_delete": true}}).to_string()
     })
     .unwrap();
     let patch = "@@ -1 +1 @@\n-one\n+two\n";
-    let server = calls(&[
-        ("edit_file", json!({"path": "it's b.py", "old_str": "good", "new_str": "bad"})),
-        ("apply_patch", json!({"path": "c.py", "patch": patch})),
+    let server = Server::calls([
+        edit("it's b.py", "good", "bad"),
+        call("apply_patch", &json!({"path": "c.py", "patch": patch})),
         write("new.py"),
-        ("read_file", json!({"path": "c.py"})),
-        ("delete_file", json!({"path": "gone.py"})),
+        call("read_file", &json!({"path": "c.py"})),
+        call("delete_file", &json!({"path": "gone.py"})),
         command("echo bad > by-command.py"),
-        ("edit_file", json!({"path": "c.py", "old_str": "missing", "new_str": "bad"})),
+        edit("c.py", "missing", "bad"),
     ]);
-    lab.run(&server, &YOLO).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let all = results(&server);
     assert!(all[0].ends_with("\n\nHook 'lint' exited with 1:\n1:bad"), "{}", all[0]);
     assert!(all[1].ends_with("\n\nfine c.py c.py"), "{}", all[1]);
@@ -634,9 +615,11 @@ fn h08_after_a_failed_tool_its_error_and_what_hooks_say_are_kept() {
         "on_error": [{"command": "echo \"$AGENT_TOOL_NAME went wrong\""}],
         "post_tool_use": [{"command": "echo seen: $AGENT_TOOL_RESULT_SUCCESS"}],
     });
-    let (lab, server) =
-        (lab(&hooks), calls(&[command("echo out; exit 3"), ("read_file", json!({"path": "missing"}))]));
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let (lab, server) = (
+        with_hooks(&hooks),
+        Server::calls([command("echo out; exit 3"), call("read_file", &json!({"path": "missing"}))]),
+    );
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let all = results(&server);
     assert_eq!(
         all[0],
@@ -649,19 +632,19 @@ fn h08_after_a_failed_tool_its_error_and_what_hooks_say_are_kept() {
 #[test]
 fn k18_what_a_hook_says_before_a_model_call_is_a_user_message() {
     let hooks = json!({"pre_llm_call": [{"command": "echo \"note $AGENT_STEP\""}]});
-    let (lab, server) = (lab(&hooks), calls(&[write("b.txt")]));
-    lab.run(&server, &YOLO).exits(0);
+    let (lab, server) = (with_hooks(&hooks), Server::calls([write("b.txt")]));
+    lab.run_yolo(&server, &[]).exits(0);
     let requests = server.requests();
     for (index, request) in requests.iter().enumerate() {
-        let last = request.body["messages"].as_array().unwrap().last().unwrap();
+        let last = request.messages().last().unwrap();
         let said = format!("[Hook context]: note {}", index + 1);
         assert_eq!((&last["role"], &last["content"]), (&json!("user"), &json!(said)));
     }
     assert_eq!(requests.len(), 2);
 
     // The closing summary is not a step: its instruction stays the last word.
-    let server = calls(&[write("b.txt")]);
-    lab.run(&server, &["--mode", "yolo", "--max-steps", "1"]).exits(2);
+    let server = Server::calls([write("b.txt")]);
+    lab.run_yolo(&server, &["--max-steps", "1"]).exits(2);
     let last = messages(&server).last().unwrap().clone();
     assert!(last["content"].as_str().unwrap().starts_with("[SYSTEM] "), "{last}");
 }
@@ -672,13 +655,13 @@ fn a_formatter_is_shown_and_the_next_edit_fits() {
     for event in ["post_edit", "post_tool_use"] {
         let file = if event == "post_edit" { "{file}" } else { "\"$AGENT_FILE_PATH\"" };
         let rule = json!([{"command": format.replace("{file}", file), "matcher": "write_file|edit_file"}]);
-        let lab = lab(&json!({ event: rule }));
-        let server = calls(&[
-            ("write_file", json!({"path": "b.txt", "content": "one   two\nthree\n"})),
-            ("edit_file", json!({"path": "b.txt", "old_str": "one two\n", "new_str": "one  three\n"})),
-            ("write_file", json!({"path": "b.txt", "content": "the   end\n"})),
+        let lab = with_hooks(&json!({ event: rule }));
+        let server = Server::calls([
+            call("write_file", &json!({"path": "b.txt", "content": "one   two\nthree\n"})),
+            edit("b.txt", "one two\n", "one  three\n"),
+            call("write_file", &json!({"path": "b.txt", "content": "the   end\n"})),
         ]);
-        let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+        let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
         let all = results(&server);
         assert!(
             all[0].contains("A hook changed b.txt") && all[0].contains("\n-one   two\n+one two\n"),
@@ -701,14 +684,14 @@ fn a_hook_makes_no_file_known_that_the_model_never_saw_and_says_when_one_is_gone
         {"command": "rm {file}", "file_patterns": ["doomed.txt"]},
         {"command": "printf '\\377' > {file}", "file_patterns": ["binary.txt"]},
     ]});
-    let lab = lab(&hooks).file("unseen.txt", "secret plan\n");
-    let server = calls(&[
-        ("write_file", json!({"path": "unseen.txt", "content": "more\n", "mode": "append"})),
+    let lab = with_hooks(&hooks).file("unseen.txt", "secret plan\n");
+    let server = Server::calls([
+        call("write_file", &json!({"path": "unseen.txt", "content": "more\n", "mode": "append"})),
         write("unseen.txt"),
         write("doomed.txt"),
         write("binary.txt"),
     ]);
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let all = results(&server);
     assert!(all[0].contains("A hook changed unseen.txt") && all[1].starts_with("Error: "), "{all:?}");
     assert_eq!(lab.read("unseen.txt"), "secret plan\nmore\ntail\n");
@@ -723,22 +706,24 @@ fn a_hook_makes_no_file_known_that_the_model_never_saw_and_says_when_one_is_gone
 fn hooks_of_an_untrusted_project_never_run_and_one_line_says_so() {
     let project = json!({"hooks": everywhere("touch owned")}).to_string();
     let own = json!({"session_end": [{"command": "touch mine"}]});
-    let (lab, server) = (lab(&own).file(".agent/config.yaml", project), calls(&[write("b.txt")]));
-    let done = lab.run(&server, &YOLO).exits(0);
+    let (lab, server) =
+        (with_hooks(&own).file(".agent/config.yaml", project), Server::calls([write("b.txt")]));
+    let done = lab.run_yolo(&server, &[]).exits(0);
     assert!(!lab.exists("owned") && lab.exists("mine"));
     let told: Vec<&str> = done.stderr.lines().filter(|line| line.contains("trusted")).collect();
     assert_eq!(told.len(), 1, "{}", done.stderr);
     assert!(told[0].contains(".agent/config.yaml") && told[0].contains("hooks"), "{}", told[0]);
-    let done = lab.run(&calls(&[]), &["--json"]).exits(0);
+    let done = lab.run(&Server::calls([]), &["--json"]).exits(0);
     assert_eq!(done.stderr.lines().filter(|line| line.contains("trusted")).count(), 1, "{}", done.stderr);
     done.json();
 }
 
 #[test]
 fn hooks_are_off_in_a_dry_run() {
-    let lab = lab(&everywhere("touch hooked"));
-    let server = calls(&[("read_file", json!({"path": "a.txt"})), write("b.txt"), command("exit 1")]);
-    lab.run(&server, &["--mode", "yolo", "--dry-run"]).exits(0);
+    let lab = with_hooks(&everywhere("touch hooked"));
+    let server =
+        Server::calls([call("read_file", &json!({"path": "a.txt"})), write("b.txt"), command("exit 1")]);
+    lab.run_yolo(&server, &["--dry-run"]).exits(0);
     assert!(!lab.exists("hooked") && !lab.exists("b.txt"));
     assert_eq!(server.requests().len(), 4);
 }
@@ -753,8 +738,9 @@ fn hooks_do_not_outlast_the_time_of_the_run() {
             scope.spawn(move || {
                 // A busy machine takes its time until the hook begins, which is where the run is to be out of time.
                 let out_of_time = ["1", "4", "16"].into_iter().find_map(|seconds| {
-                    let (lab, server) = (lab(&json!({ event: slow })), calls(&[write("b.txt")]));
-                    let done = lab.run(&server, &["--mode", "yolo", "--json", "--timeout", seconds]).exits(5);
+                    let (lab, server) =
+                        (with_hooks(&json!({ event: slow })), Server::calls([write("b.txt")]));
+                    let done = lab.run_yolo(&server, &["--json", "--timeout", seconds]).exits(5);
                     lab.exists("begun").then_some((lab, done.json()))
                 });
                 let (lab, json) = out_of_time.unwrap_or_else(|| panic!("{event}: the hook never began"));
@@ -772,7 +758,7 @@ fn an_interrupt_ends_a_hook_and_what_it_guards_does_not_happen() {
         "pre_tool_use": [{"command": "touch begun; exec sleep 299.18", "timeout": 300, "on_error": "allow"}],
         "post_edit": [{"command": "touch edited"}],
     });
-    let (lab, server) = (lab(&hooks), calls(&[write("b.txt")]));
+    let (lab, server) = (with_hooks(&hooks), Server::calls([write("b.txt")]));
     let run = lab.start_run(&server, &["--mode", "yolo", "--json"]);
     while !lab.exists("begun") {
         std::thread::yield_now();

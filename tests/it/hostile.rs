@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 /// None of these commands is run unasked, although each begins like one that only reads.
 #[track_caller]
 fn none_runs_unasked(commands: &[&str]) {
-    let lab = Lab::new().file("a.txt", "alpha\n").file("sub/b.txt", "b\n").file("x.tar", "");
+    let lab = Lab::with_a_txt().file("sub/b.txt", "b\n").file("x.tar", "");
     let commands: Vec<String> = commands.iter().map(|text| (*text).to_owned()).collect();
     let results = obeyed(&lab, "confirm-sensitive", &commands);
     for (command, result) in commands.iter().zip(&results) {

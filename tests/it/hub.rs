@@ -544,7 +544,7 @@ fn b12_a_tool_of_a_server_needs_its_grant_whatever_a_thread_says() {
         let last = read.rsplit("Error: Missing grant ").next().unwrap();
         assert!(read.contains("Missing grant") && last.starts_with(grant), "{read}");
         // Fault B25: a rule was named that the user does not have.
-        let result = server.requests()[turn].body["messages"].as_array().unwrap().last().unwrap().clone();
+        let result = server.requests()[turn].messages().last().unwrap().clone();
         assert_eq!(result["content"], format!("Error: Missing grant {grant}"));
     }
 }
@@ -577,7 +577,7 @@ fn b14_skills_are_offered_by_trigger_grant_and_program() {
         fs::write(path.join("SKILL.md"), text).unwrap();
     }
     place.mention("@bob?");
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
     let prompt = prompt(&server, 0);
     for (name, expected) in [

@@ -2,7 +2,7 @@
 
 use crate::hub::{ALWAYS, Place};
 use crate::support::hub::{Fault, HUB_KEY};
-use crate::support::run::{KEY, Running};
+use crate::support::run::Running;
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -355,9 +355,7 @@ fn a_worker_of_a_hub_leaves_the_tasks_of_others_alone() {
     let server = Server::start(
         "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}, {text: no, repeat: 9}]",
     );
-    let url = server.url();
-    let words = ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    let killed = place.lab.start(&words);
+    let killed = place.lab.start_on(&server, &["worker", "--mode", "yolo"]);
     server.wait_for_request(2);
     killed.signal(Signal::KILL);
     killed.finish();

@@ -7,7 +7,7 @@ use crate::support::terminal::AtTerminal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 
 /// A PNG file with a header of this size, and `bytes` bytes in all.
@@ -28,7 +28,7 @@ fn photo() -> Vec<u8> {
 }
 
 /// A workspace with `photo.png` and, under a wrong name, a GIF file.
-fn lab() -> Lab {
+fn with_pictures() -> Lab {
     Lab::new().file("photo.png", photo()).file("shot.png", GIF)
 }
 
@@ -45,15 +45,11 @@ fn sent(request: &Recorded) -> usize {
     request.body["messages"].to_string().matches("data:image/").count()
 }
 
-fn messages(request: &Recorded) -> &[Value] {
-    request.body["messages"].as_array().unwrap()
-}
-
 const READ_SHOT: &str = "{calls: [{id: c1, name: read_file, arguments: {path: shot.png}}]}";
 
 /// Runs a task with an image, in which the model reads another one; returns its second request.
 fn both_images(model: &str) -> Recorded {
-    let lab = lab();
+    let lab = with_pictures();
     let script = format!("turns: [{READ_SHOT}, {{text: done}}]");
     let (done, requests) = play(model, &lab, &script, &["--image", "photo.png"]);
     let done = done.exits(0);
@@ -76,7 +72,7 @@ fn images_in_chat_completions_are_parts_of_user_messages() {
     let image =
         |media_type, bytes: &[u8]| json!({"type": "image_url", "image_url": {"url": url(media_type, bytes)}});
     let text = |text: &str| json!({"type": "text", "text": text});
-    let messages = messages(&request);
+    let messages = request.messages();
     let prompt = json!([text(&format!("{PNG_LABEL}\n")), image("image/png", &photo()), text("task")]);
     assert_eq!(messages[1], json!({"role": "user", "content": prompt}));
     assert_eq!((&messages[3]["role"], &messages[3]["content"]), (&json!("tool"), &json!(READ_LABEL)));
@@ -89,7 +85,7 @@ fn images_in_chat_completions_are_parts_of_user_messages() {
 fn images_in_anthropics_format_are_blocks_also_of_results() {
     let request = both_images("anthropic/claude-m");
     let image = |media_type: &str, bytes: &[u8]| json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64(bytes)}});
-    let messages = messages(&request);
+    let messages = request.messages();
     assert_eq!(messages[0]["content"][0]["text"], format!("{PNG_LABEL}\n"));
     assert_eq!(messages[0]["content"][1], image("image/png", &photo()));
     assert_eq!(messages[0]["content"][2]["text"], "task");
@@ -127,7 +123,7 @@ fn images_in_geminis_format_are_inline_data() {
 #[test]
 fn images_in_ollamas_format_stand_beside_the_text() {
     let request = both_images("ollama/m");
-    let messages = messages(&request);
+    let messages = request.messages();
     let prompt =
         json!({"role": "user", "content": format!("{PNG_LABEL}\ntask"), "images": [base64(&photo())]});
     assert_eq!(messages[1], prompt);
@@ -138,7 +134,7 @@ fn images_in_ollamas_format_stand_beside_the_text() {
 /// Runs with these arguments, which must exit with 3 before anything is sent and tell `why`.
 #[track_caller]
 fn refused(lab: &Lab, more: &[&str], why: &str) {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = lab.run(&server, more).exits(3);
     assert!(done.stderr.contains(why), "{why}: {}", done.stderr);
     assert!(!done.stderr.contains('\u{1b}') && server.requests().is_empty());
@@ -146,7 +142,7 @@ fn refused(lab: &Lab, more: &[&str], why: &str) {
 
 #[test]
 fn images_that_cannot_be_used_exit_3_with_what_to_do() {
-    let lab = lab()
+    let lab = with_pictures()
         .file("text.png", "no image")
         .file("large.png", png(1, 1, (5 << 20) + 100))
         .file("wide.png", png(8_001, 1, 0))
@@ -174,13 +170,13 @@ fn images_that_cannot_be_used_exit_3_with_what_to_do() {
 
 #[test]
 fn images_for_a_model_that_accepts_none_exit_3_unless_the_user_says_otherwise() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let url = server.url();
     let run = |lab: &Lab, code| {
         let model = ["--model", "deepseek/deepseek-v4-pro", "--api-base", &url, "--api-key", KEY];
         lab.agent(&[&["run", "task", "--image", "photo.png"], &model[..]].concat()).exits(code)
     };
-    let lab = lab();
+    let lab = with_pictures();
     let done = run(&lab, 3);
     assert!(
         done.stderr.contains("accepts no images") && done.stderr.contains("llm.images"),
@@ -188,13 +184,13 @@ fn images_for_a_model_that_accepts_none_exit_3_unless_the_user_says_otherwise() 
         done.stderr
     );
     refused(&lab.config("llm: {images: false}\n"), &["--image", "photo.png"], "accepts no images");
-    run(&self::lab().config("llm: {images: true}\n"), 0);
+    run(&with_pictures().config("llm: {images: true}\n"), 0);
     assert_eq!(sent(&server.requests()[0]), 1);
 }
 
 #[test]
 fn images_that_a_fallback_model_does_not_accept_are_a_warning_at_the_start() {
-    let lab = lab()
+    let lab = with_pictures()
         .config("llm: {fallback: [deepseek/deepseek-v4-pro, openai/other]}\n")
         .env("DEEPSEEK_API_KEY", KEY);
     let server = Server::start("turns: [{text: one}, {text: two}]");
@@ -208,12 +204,12 @@ fn images_that_a_fallback_model_does_not_accept_are_a_warning_at_the_start() {
 
 #[test]
 fn images_of_tools_are_a_line_for_a_model_that_accepts_none() {
-    let lab = lab().config("llm: {images: false}\n");
+    let lab = with_pictures().config("llm: {images: false}\n");
     let server = Server::start(&format!("turns: [{READ_SHOT}, {{text: done}}]"));
     lab.run(&server, &[]).exits(0);
     let request = &server.requests()[1];
     assert_eq!(sent(request), 0);
-    let last = messages(request).last().unwrap()["content"].as_str().unwrap();
+    let last = request.messages().last().unwrap()["content"].as_str().unwrap();
     assert!(last.contains("not sent, because this model accepts no images"), "{last}");
 }
 
@@ -227,14 +223,8 @@ fn images_that_read_file_cannot_send_are_errors_that_say_what_to_do() {
     let turns = ["wide.png", "cut.gif", "text.png"].map(read).join(", ");
     let server = Server::start(&format!("turns: [{turns}, {{text: done}}]"));
     lab.run(&server, &[]).exits(0);
-    let requests = server.requests();
-    let results: Vec<&str> = messages(requests.last().unwrap())
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .map(|message| message["content"].as_str().unwrap())
-        .collect();
     assert_eq!(
-        results,
+        server.requests().last().unwrap().texts("tool"),
         [
             "Error: Image wide.png cannot be sent: it has 9000x10 pixels, more than 8000 on a side; scale it down or cut out the relevant part.",
             "Error: Image cut.gif cannot be sent: its GIF header is damaged.",
@@ -245,15 +235,13 @@ fn images_that_read_file_cannot_send_are_errors_that_say_what_to_do() {
 
 #[test]
 fn images_stay_in_sessions_that_are_resumed_copied_exported_and_imported() {
-    let lab = lab();
+    let lab = with_pictures();
     lab.run(&Server::start(&format!("turns: [{READ_SHOT}, {{text: done}}]")), &["--image", "photo.png"])
         .exits(0);
     let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let is_whole = |id: &str, number: usize| {
         let server = Server::start("turns: [{text: more}]");
-        let url = server.url();
-        let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-        lab.agent(&[&["resume", id, "go on", "--image", "shot.png"], &model[..]].concat()).exits(0);
+        lab.agent_on(&server, &["resume", id, "go on", "--image", "shot.png"]).exits(0);
         assert_eq!(sent(&server.requests()[0]), number);
         assert!(lab.agent(&["replay", id]).exits(0).stdout.contains("identical to its end"));
     };
@@ -283,7 +271,7 @@ fn images_stay_in_sessions_that_are_resumed_copied_exported_and_imported() {
 
 #[test]
 fn images_of_a_killed_run_are_sent_again_and_a_lost_one_leaves_a_line() {
-    let lab = lab();
+    let lab = with_pictures();
     let server = Server::start("turns: [{fault: hang}, {text: done}, {text: again}]");
     let run = lab.start_run(&server, &["--image", "photo.png", "--image", "shot.png"]);
     server.wait_for_request(1);
@@ -302,7 +290,7 @@ fn images_of_a_killed_run_are_sent_again_and_a_lost_one_leaves_a_line() {
 
 #[test]
 fn images_above_twenty_leave_the_conversation_ten_at_a_time() {
-    let lab = lab();
+    let lab = with_pictures();
     let attach = |server: &Server, number: usize| {
         let images = vec!["--image=shot.png"; number];
         lab.resume(server, &[&["go on"], images.as_slice()].concat()).exits(0);
@@ -314,7 +302,7 @@ fn images_above_twenty_leave_the_conversation_ten_at_a_time() {
     attach(&server, 1);
     let requests = server.requests();
     assert_eq!(requests.iter().map(sent).collect::<Vec<_>>(), [2, 20, 11, 12]);
-    let first = messages(&requests[2])[1]["content"].as_str().unwrap();
+    let first = requests[2].messages()[1]["content"].as_str().unwrap();
     assert!(first.starts_with("[image photo.png (PNG, 640x480, 12 KB), no longer sent]\n"), "{first}");
     let unchanged = requests[2].bytes.strip_suffix(b"]}").unwrap();
     assert!(requests[3].bytes.starts_with(unchanged), "the prefix is stable between the steps");
@@ -323,7 +311,7 @@ fn images_above_twenty_leave_the_conversation_ten_at_a_time() {
 
 #[test]
 fn images_leave_a_line_when_the_conversation_is_compacted() {
-    let lab = lab()
+    let lab = with_pictures()
         .config("llm: {context_window: 16000, retries: 0}\ncontext: {keep_recent_steps: 1}\n")
         .file("a.txt", "alpha\n".repeat(150));
     let read = "{calls: [{name: read_file, arguments: {path: a.txt}}], usage: {input: 13000, output: 10}}";
@@ -334,7 +322,7 @@ fn images_leave_a_line_when_the_conversation_is_compacted() {
     lab.run(&server, &["--image", "photo.png"]).exits(0);
     let requests = server.requests();
     assert_eq!(requests.iter().map(sent).collect::<Vec<_>>(), [1, 2, 0, 0]);
-    let after = messages(&requests[3]);
+    let after = requests[3].messages();
     assert_eq!(after[1]["content"], "[image photo.png (PNG, 640x480, 12 KB), no longer sent]\ntask");
     let notes = after[2]["content"].as_str().unwrap();
     assert!(notes.contains("THE NOTES"), "{notes}");
@@ -352,7 +340,7 @@ fn images_leave_a_line_when_the_conversation_is_compacted() {
 
 #[test]
 fn images_are_attached_in_a_conversation_with_a_slash_command() {
-    let lab = lab().file("two words.gif", GIF);
+    let lab = with_pictures().file("two words.gif", GIF);
     let server = Server::start("turns: [{text: one}, {text: two}]");
     let mut chat = AtTerminal::chat(&lab, &server, &[]);
     chat.prompt(1);
@@ -377,14 +365,14 @@ fn images_are_attached_in_a_conversation_with_a_slash_command() {
     chat.finish();
     let requests = server.requests();
     assert_eq!(requests.iter().map(sent).collect::<Vec<_>>(), [2, 2], "the next message has none of its own");
-    let last = messages(&requests[1]).last().unwrap();
+    let last = requests[1].messages().last().unwrap();
     assert_eq!(last["content"], "and now?");
 }
 
 #[test]
 fn images_of_scripts_and_simulated_runs_are_described() {
     let script = "turns: [{expect: {last_contains: [task], contains: ['[image photo.png (PNG, 640x480, 12 KB)]']}, text: done}]";
-    let lab = lab().file("script.yaml", script);
+    let lab = with_pictures().file("script.yaml", script);
     let run = ["run", "task", "--model", "scripted:script.yaml", "--image", "photo.png"];
     let done = lab.agent(&[&run[..], &["--dry-run", "--json"]].concat()).exits(0);
     assert_eq!(done.json()["images"][0]["name"], "photo.png");

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Runs a session of these calls and returns its requests as text: the system message and the last one.
 fn session(lab: &Lab, calls: &[Value]) -> (String, String) {
     let server = Server::start(&script(&calls.iter().map(|call| vec![call.clone()]).collect::<Vec<_>>()));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let requests = server.requests();
     let system = requests[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
     (system, requests.last().unwrap().body["messages"].to_string())
@@ -23,9 +23,8 @@ fn names(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn lab() -> Lab {
-    Lab::new()
-        .file("a.txt", "alpha\n")
+fn keeping_results() -> Lab {
+    Lab::with_a_txt()
         .file("b.txt", "beta\n")
         .config("tools: {keep_results: {read_file: 24, run_command: 1, grep: 2}}\n")
 }
@@ -46,7 +45,7 @@ fn kept_files(lab: &Lab) -> Vec<PathBuf> {
 
 #[test]
 fn t34_the_second_session_lists_a_result_and_reads_it_by_its_name() {
-    let lab = lab();
+    let lab = keeping_results();
     let (system, _) = session(&lab, &[read("a.txt"), call("run_command", &json!({"command": "seq 1 9000"}))]);
     assert!(names(&system).is_empty(), "{system}");
     let (system, _) = session(&lab, &[read("b.txt")]);
@@ -67,7 +66,7 @@ fn t34_the_second_session_lists_a_result_and_reads_it_by_its_name() {
 
 #[test]
 fn t34_a_result_is_void_when_a_file_or_the_setting_changes_or_its_time_is_over() {
-    let lab = lab();
+    let lab = keeping_results();
     session(&lab, &[read("a.txt"), call("run_command", &json!({"command": "cat b.txt"}))]);
     let (system, _) = session(&lab, &[]);
     let name = system.lines().find(|line| line.contains("a.txt")).map(|line| names(line)[0].clone()).unwrap();
@@ -98,7 +97,7 @@ fn t34_a_result_is_void_when_a_file_or_the_setting_changes_or_its_time_is_over()
 
 #[test]
 fn t34_only_calls_that_succeed_and_change_nothing_are_kept_and_secrets_are_not() {
-    let lab = lab().env("MY_TOKEN", "tok-0123456789abcdefghij");
+    let lab = keeping_results().env("MY_TOKEN", "tok-0123456789abcdefghij");
     let calls = [
         read("missing.txt"),
         call("run_command", &json!({"command": "false"})),
@@ -126,7 +125,7 @@ fn t34_only_calls_that_succeed_and_change_nothing_are_kept_and_secrets_are_not()
 fn t34_a_result_of_a_file_that_changes_before_it_is_kept_is_not_kept() {
     let keep = "tools: {keep_results: {read_file: 24}}\n";
     let hook = "hooks: {post_tool_use: [{matcher: read_file, command: 'echo new > a.txt'}]}\n";
-    let lab = Lab::new().file("a.txt", "alpha\n").file("b.txt", "beta\n").config(&format!("{keep}{hook}"));
+    let lab = Lab::with_a_txt().file("b.txt", "beta\n").config(&format!("{keep}{hook}"));
     session(&lab, &[read("a.txt"), read("b.txt")]);
     assert_eq!(lab.read("a.txt"), "new\n");
     let (system, _) = session(&lab, &[]);
@@ -135,9 +134,7 @@ fn t34_a_result_of_a_file_that_changes_before_it_is_kept_is_not_kept() {
 
 #[test]
 fn t34_without_the_setting_nothing_is_kept_and_an_untrusted_project_cannot_set_it() {
-    let lab = Lab::new()
-        .file("a.txt", "alpha\n")
-        .file(".agent/config.yaml", "tools: {keep_results: {read_file: 24}}\n");
+    let lab = Lab::with_a_txt().file(".agent/config.yaml", "tools: {keep_results: {read_file: 24}}\n");
     session(&lab, &[read("a.txt")]);
     assert!(kept_files(&lab).is_empty());
     assert!(lab.agent(&["tools", "kept"]).exits(0).stdout.contains("No results are kept"));
@@ -148,7 +145,7 @@ fn t34_without_the_setting_nothing_is_kept_and_an_untrusted_project_cannot_set_i
 
 #[test]
 fn t34_a_result_is_void_under_other_permission_rules_and_a_copy_of_one_is_not_kept() {
-    let lab = lab().file("src/main.rs", "fn main() {}\n");
+    let lab = keeping_results().file("src/main.rs", "fn main() {}\n");
     let command = call("run_command", &json!({"command": "cd src && cat main.rs; true"}));
     session(&lab, &[read("a.txt"), command]);
     let (system, _) = session(&lab, &[]);

@@ -14,12 +14,8 @@ const READS: &str =
 /// A run that reaches its limit after a step ends with these flags.
 const ONE_STEP: &[&str] = &["--max-steps", "1"];
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 fn spanish() -> Lab {
-    lab().env("AGENT_LANGUAGE", "es")
+    Lab::with_a_txt().env("AGENT_LANGUAGE", "es")
 }
 
 fn has(text: &str, parts: &[&str]) {
@@ -33,7 +29,7 @@ fn told_at_the_end(lab: &Lab) -> String {
     let server = Server::start(READS);
     lab.run(&server, ONE_STEP).exits(2);
     let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let messages = requests.last().unwrap().messages();
     messages.last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
@@ -49,7 +45,7 @@ fn keys(value: &Value, above: &str, all: &mut BTreeSet<String>) {
 
 #[test]
 fn o23_the_model_is_asked_to_close_in_the_language_that_is_set() {
-    has(&told_at_the_end(&lab()), &["[SYSTEM] The step limit of this run is reached"]);
+    has(&told_at_the_end(&Lab::with_a_txt()), &["[SYSTEM] The step limit of this run is reached"]);
     has(
         &told_at_the_end(&spanish()),
         &["[SYSTEM] Se alcanzó el límite de pasos de esta ejecución", "Responder ahora, en texto"],
@@ -62,7 +58,10 @@ fn o23_the_fixed_closing_is_in_the_language_that_is_set() {
         let server = Server::start(READS);
         lab.config("loop: {on_limit: stop}\n").run(&server, ONE_STEP).exits(2).stdout
     };
-    has(&closed(lab()), &["The run ended early (max_steps: the step limit was reached (1)) after 1 step."]);
+    has(
+        &closed(Lab::with_a_txt()),
+        &["The run ended early (max_steps: the step limit was reached (1)) after 1 step."],
+    );
     has(
         &closed(spanish()),
         &["La ejecución terminó antes de tiempo (max_steps: se alcanzó el límite de pasos (1)) tras 1 paso."],
@@ -93,7 +92,7 @@ fn o23_the_log_is_told_in_the_language_that_is_set() {
             "Estado: success (llm_done) | Pasos: 2 | Llamadas a herramientas: 1 | Tokens: ",
         ],
     );
-    has(&told(&lab()), &["Step 1: LLM call (2 messages)", "Agent completed (2 steps)"]);
+    has(&told(&Lab::with_a_txt()), &["Step 1: LLM call (2 messages)", "Agent completed (2 steps)"]);
 }
 
 /// A run whose two calls are refused: nobody can be asked about the one, the other is of a sensitive file.
@@ -117,7 +116,7 @@ fn o23_refusals_and_remedies_are_told_in_the_language_that_is_set() {
         &done.stderr,
         &["RECHAZADO", "2 acciones fueron rechazadas:", "Qué hacer: ", "--approvals pause", "--dry-run"],
     );
-    let (results, done) = refused(lab());
+    let (results, done) = refused(Lab::with_a_txt());
     has(&results[0], &["needs a confirmation, and this run has no prompts"]);
     has(&done.stderr, &["REFUSED", "2 actions were refused:", "What to do: "]);
 }
@@ -126,7 +125,7 @@ fn o23_refusals_and_remedies_are_told_in_the_language_that_is_set() {
 fn o23_limits_of_guardrails_refuse_in_the_language_that_is_set() {
     let lab = spanish().config("guardrails: {max_files_modified: 1}\n");
     let server = Server::start(&script(&[vec![write("one.txt", "1")], vec![write("two.txt", "2")]]));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     has(
         &results(&server)[1],
         &["Cambio rechazado por una regla de protección: cambiaría two.txt", "de un máximo de 1 (one.txt)"],
@@ -167,16 +166,16 @@ fn o23_the_configuration_sets_the_language_and_the_environment_wins_over_it() {
         let server = Server::start(READS);
         lab.run(&server, &[]).exits(0).stderr
     };
-    let lab = lab().config("language: es\n");
+    let lab = Lab::with_a_txt().config("language: es\n");
     has(&ended(&lab), &["El agente terminó"]);
     has(&ended(&lab.env("AGENT_LANGUAGE", "EN")), &["Agent completed"]);
 }
 
 #[test]
 fn o23_an_unknown_language_is_an_error_that_names_it_and_those_there_are() {
-    let done = lab().env("AGENT_LANGUAGE", "tlh").agent(&["run", "task"]).exits(3);
+    let done = Lab::with_a_txt().env("AGENT_LANGUAGE", "tlh").agent(&["run", "task"]).exits(3);
     has(&done.stderr, &["AGENT_LANGUAGE", "tlh", "en, es"]);
-    let done = lab().config("language: tlh\n").agent(&["run", "task"]).exits(3);
+    let done = Lab::with_a_txt().config("language: tlh\n").agent(&["run", "task"]).exits(3);
     has(&done.stderr, &["config.yaml:1", "language", "en, es"]);
 }
 
@@ -189,7 +188,7 @@ fn o23_the_document_has_the_same_keys_in_every_language() {
         keys(&document, "", &mut all);
         (all, document["status"].clone(), document["stop_reason"].clone())
     };
-    assert_eq!(of(lab()), of(spanish()));
+    assert_eq!(of(Lab::with_a_txt()), of(spanish()));
 }
 
 #[test]

@@ -1,27 +1,18 @@
 //! `agent loop` and `agent work`: iterations with clean conversations, checks, limits, resuming.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::work::{newest_id, resume};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A repository with one commit.
-fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
-    lab
-}
-
-fn args<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let model = ["loop", "--model", "openai/mock", "--api-base", url, "--api-key", KEY, "--mode", "yolo"];
-    [&model, more].concat()
+fn start_loop(lab: &Lab, server: &Server, more: &[&str]) -> Running {
+    lab.start_on(server, &[&["loop", "--mode", "yolo"], more].concat())
 }
 
 fn run_loop(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
-    lab.agent(&args(&server.url(), more))
+    start_loop(lab, server, more).finish()
 }
 
 /// A script in which the first iteration writes `b.txt`, and the second one says that it is done.
@@ -33,7 +24,7 @@ const TWO: &str = "turns:
 ";
 
 fn messages(server: &Server, request: usize) -> Vec<Value> {
-    server.requests()[request].body["messages"].as_array().unwrap().clone()
+    server.requests()[request].messages().to_vec()
 }
 
 fn text(messages: &[Value]) -> String {
@@ -43,7 +34,7 @@ fn text(messages: &[Value]) -> String {
 #[test]
 fn a01_all_checks_pass_and_the_tag_stands_in_the_answer() {
     let server = Server::start("turns: [{text: no tag}, {text: \"ok\\nCOMPLETE\"}]");
-    let json = run_loop(&repository(), &server, &["task", "--check", "true", "--json"]).exits(0).json();
+    let json = run_loop(&Lab::repository(), &server, &["task", "--check", "true", "--json"]).exits(0).json();
     assert_eq!(
         (&json["command"], &json["status"], &json["stop_reason"]),
         (&json!("loop"), &json!("success"), &json!("done"))
@@ -58,7 +49,7 @@ fn a01_all_checks_pass_and_the_tag_stands_in_the_answer() {
 fn a01_a_tag_without_passing_checks_is_no_success() {
     let server = Server::start("turns: [{text: INCOMPLETE}, {text: COMPLETE}, {text: COMPLETE}]");
     let done = run_loop(
-        &repository(),
+        &Lab::repository(),
         &server,
         &["task", "--check", "test -e no.txt", "--max-iterations", "2", "--json"],
     );
@@ -69,7 +60,7 @@ fn a01_a_tag_without_passing_checks_is_no_success() {
 #[test]
 fn a02_each_iteration_begins_with_a_clean_conversation_and_is_told_what_was_done() {
     let server = Server::start(TWO);
-    let lab = repository();
+    let lab = Lab::repository();
     run_loop(&lab, &server, &["make it", "--check", "test -e done.txt"]).exits(0);
     let second = messages(&server, 2);
     let all = text(&second);
@@ -104,7 +95,7 @@ fn a02_a_workspace_without_a_repository_is_told_and_works() {
 fn a03_a_loop_ends_at_its_cost() {
     let prices =
         "models:\n  openai/mock: {input: 0.01, output: 40, cached_read: 0.001, output_limit: 50000}\n";
-    let lab = repository().file("prices.yaml", prices).config("costs: {prices_file: prices.yaml}");
+    let lab = Lab::repository().file("prices.yaml", prices).config("costs: {prices_file: prices.yaml}");
     let server = Server::start("turns: [{text: more, usage: {input: 0, output: 10000}, repeat: 9}]");
     let done = run_loop(&lab, &server, &["task", "--check", "false", "--max-cost", "0.8", "--json"]);
     let json = done.exits(2).json();
@@ -115,9 +106,10 @@ fn a03_a_loop_ends_at_its_cost() {
 #[test]
 fn a03_a_loop_ends_at_its_time() {
     let server = Server::start("turns: [{fault: hang}]");
-    let json = run_loop(&repository(), &server, &["task", "--check", "false", "--max-time", "1", "--json"])
-        .exits(5)
-        .json();
+    let json =
+        run_loop(&Lab::repository(), &server, &["task", "--check", "false", "--max-time", "1", "--json"])
+            .exits(5)
+            .json();
     assert_eq!(
         (&json["stop_reason"], &json["runs"][0]["stop_reason"]),
         (&json!("timeout"), &json!("timeout"))
@@ -127,14 +119,14 @@ fn a03_a_loop_ends_at_its_time() {
 #[test]
 fn a03_the_same_failures_for_the_same_files_end_a_loop_the_third_time() {
     let server = Server::start("turns: [{text: nothing, repeat: 9}]");
-    let json = run_loop(&repository(), &server, &["task", "--check", "false", "--json"]).exits(2).json();
+    let json = run_loop(&Lab::repository(), &server, &["task", "--check", "false", "--json"]).exits(2).json();
     assert_eq!((&json["stop_reason"], server.requests().len()), (&json!("no_progress"), 3));
 }
 
 #[test]
 fn a04_in_a_worktree_the_users_files_and_branch_stay_and_the_changes_are_on_a_branch() {
     let server = Server::start(TWO);
-    let lab = repository();
+    let lab = Lab::repository();
     let git = |args: &[&str]| {
         let done = std::process::Command::new("git").args(args).current_dir(lab.ws()).output().unwrap();
         String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
@@ -154,18 +146,17 @@ fn a04_in_a_worktree_the_users_files_and_branch_stay_and_the_changes_are_on_a_br
 
 #[test]
 fn a04_a_loop_in_a_worktree_that_was_killed_goes_on_there() {
-    let lab = repository();
+    let lab = Lab::repository();
     let server = Server::start(
         "turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: x}}]}, {fault: hang}]",
     );
-    let running = lab.start(&args(&server.url(), &["task", "--check", "test -e b.txt", "--worktree"]));
+    let running = start_loop(&lab, &server, &["task", "--check", "test -e b.txt", "--worktree"]);
     server.wait_for_request(2);
     running.signal(Signal::KILL);
     running.finish();
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let id = newest_id(&lab);
     let again = Server::start("turns: [{text: COMPLETE}]");
-    let url = again.url();
-    let done = lab.agent(&["loop", "resume", &id, "--api-base", &url, "--api-key", KEY]).exits(0);
+    let done = resume(&lab, &again, "loop", &id).exits(0);
     assert!(done.stderr.contains(&format!("git merge agent/{id}-1")), "{}", done.stderr);
     assert!(!lab.exists("b.txt"));
     lab.git(&["merge", "-q", &format!("agent/{id}-1")]);
@@ -175,7 +166,7 @@ fn a04_a_loop_in_a_worktree_that_was_killed_goes_on_there() {
 #[test]
 fn a05_report_and_progress_file_tell_each_iteration() {
     let server = Server::start(TWO);
-    let lab = repository();
+    let lab = Lab::repository();
     let more =
         ["task", "--check", "test -e done.txt", "--report-file", "r.md", "--progress-file", "progress.md"];
     let done = run_loop(&lab, &server, &more).exits(0);
@@ -195,7 +186,7 @@ fn a05_report_and_progress_file_tell_each_iteration() {
 #[test]
 fn f06_the_section_ralph_holds_when_no_flag_is_given() {
     let server = Server::start("turns: [{text: READY, repeat: 9}]");
-    let lab = repository().config("ralph: {max_iterations: 1, completion_tag: READY}");
+    let lab = Lab::repository().config("ralph: {max_iterations: 1, completion_tag: READY}");
     run_loop(&lab, &server, &["task", "--check", "true"]).exits(0);
     let json = run_loop(&lab, &server, &["task", "--check", "false", "--json"]).exits(2).json();
     assert_eq!(json["runs"].as_array().unwrap().len(), 1);
@@ -204,7 +195,7 @@ fn f06_the_section_ralph_holds_when_no_flag_is_given() {
 #[test]
 fn a_loop_without_a_check_or_a_task_is_a_usage_error() {
     let server = Server::start("turns: [{text: never}]");
-    let lab = repository().file("spec.md", "the spec\n");
+    let lab = Lab::repository().file("spec.md", "the spec\n");
     for (more, why) in [
         (&["task"][..], "a loop needs at least one `--check CMD`"),
         (&["task", "--spec", "spec.md", "--check", "true"], "give either a task or `--spec FILE`"),
@@ -220,48 +211,44 @@ fn a_loop_without_a_check_or_a_task_is_a_usage_error() {
 #[test]
 fn a_failed_run_ends_the_loop_with_its_exit_code() {
     let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}}]");
-    let json = run_loop(&repository(), &server, &["task", "--check", "true", "--json"]).exits(4).json();
+    let json = run_loop(&Lab::repository(), &server, &["task", "--check", "true", "--json"]).exits(4).json();
     assert_eq!((&json["status"], &json["stop_reason"]), (&json!("failed"), &json!("run_failed")));
 }
 
 #[test]
 fn a_loop_whose_run_was_interrupted_is_resumed() {
-    let (lab, server) = (repository(), Server::start("turns: [{fault: hang}]"));
-    let running = lab.start(&args(&server.url(), &["task", "--check", "true", "--json"]));
+    let (lab, server) = (Lab::repository(), Server::start("turns: [{fault: hang}]"));
+    let running = start_loop(&lab, &server, &["task", "--check", "true", "--json"]);
     server.wait_for_request(1);
     running.signal(Signal::INT);
     let json = running.finish().exits(130).json();
     assert_eq!(json["stop_reason"], "user_interrupt");
     let id = json["work_id"].as_str().unwrap();
     let again = Server::start("turns: [{text: COMPLETE}]");
-    let url = again.url();
-    let json = lab.agent(&["loop", "resume", id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
+    let json = resume(&lab, &again, "loop", id).exits(0).json();
     assert_eq!((&json["stop_reason"], json["runs"].as_array().unwrap().len()), (&json!("done"), 1));
 }
 
 #[test]
 fn a_loop_waits_for_an_approval_and_goes_on_with_the_approved_call() {
-    let lab = repository().unprivileged();
+    let lab = Lab::repository().unprivileged();
     let server =
         Server::start("turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: x}}]}]");
-    let url = server.url();
-    let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    let more = ["task", "--check", "test -e b.txt", "--approvals", "pause", "--json"];
-    let json = lab.agent(&[&["loop"], &model[..], &more].concat()).exits(2).json();
+    let args = ["loop", "task", "--check", "test -e b.txt", "--approvals", "pause", "--json"];
+    let json = lab.agent_on(&server, &args).exits(2).json();
     assert_eq!(json["stop_reason"], "awaiting_approval", "{json}");
     let call = json["runs"][0]["awaiting_approval"][0]["id"].as_str().unwrap();
     lab.agent(&["approve", call]).exits(0);
     let again = Server::start("turns: [{text: COMPLETE}]");
     let id = json["work_id"].as_str().unwrap();
-    let json =
-        lab.agent(&["loop", "resume", id, "--api-base", &again.url(), "--api-key", KEY]).exits(0).json();
+    let json = resume(&lab, &again, "loop", id).exits(0).json();
     assert_eq!((&json["stop_reason"], lab.read("b.txt")), (&json!("done"), "x".to_owned()));
 }
 
 #[test]
 fn a_check_that_was_interrupted_is_not_a_failed_one() {
-    let (lab, server) = (repository(), Server::start("turns: [{text: COMPLETE}]"));
-    let running = lab.start(&args(&server.url(), &["task", "--check", "touch began; sleep 60", "--json"]));
+    let (lab, server) = (Lab::repository(), Server::start("turns: [{text: COMPLETE}]"));
+    let running = start_loop(&lab, &server, &["task", "--check", "touch began; sleep 60", "--json"]);
     lab.wait_for_file("began");
     running.signal(Signal::INT);
     let json = running.finish().exits(130).json();
@@ -270,7 +257,7 @@ fn a_check_that_was_interrupted_is_not_a_failed_one() {
 
 #[test]
 fn a_loop_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
-    let lab = repository();
+    let lab = Lab::repository();
     let server = Server::start(
         "turns:
   - calls: [{name: run_command, arguments: {command: echo one >> log.txt}}]
@@ -279,7 +266,7 @@ fn a_loop_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
   - fault: hang
 ",
     );
-    let running = lab.start(&args(&server.url(), &["task", "--check", "test -e done.txt", "--json"]));
+    let running = start_loop(&lab, &server, &["task", "--check", "test -e done.txt", "--json"]);
     server.wait_for_request(4);
     running.signal(Signal::KILL);
     running.finish();
@@ -289,8 +276,7 @@ fn a_loop_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
     let server = Server::start(
         "turns: [{calls: [{name: write_file, arguments: {path: done.txt, content: x}}]}, {text: COMPLETE}]",
     );
-    let url = server.url();
-    let json = lab.agent(&["loop", "resume", &id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
+    let json = resume(&lab, &server, "loop", &id).exits(0).json();
     assert_eq!((&json["status"], json["runs"].as_array().unwrap().len()), (&json!("success"), 2), "{json}");
     assert_eq!(lab.read("log.txt"), "one\ntwo\n");
     assert_eq!(json["work_id"], id.as_str());
@@ -304,7 +290,7 @@ fn a_loop_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
 
 #[test]
 fn a_key_of_the_command_line_is_not_in_the_record() {
-    let (lab, server) = (repository(), Server::start("turns: [{text: COMPLETE}]"));
+    let (lab, server) = (Lab::repository(), Server::start("turns: [{text: COMPLETE}]"));
     run_loop(&lab, &server, &["task", "--check", "true"]).exits(0);
     assert_eq!(crate::support::run::holding(&lab.home(), KEY), Vec::<String>::new());
 }
@@ -313,7 +299,7 @@ fn a_key_of_the_command_line_is_not_in_the_record() {
 fn the_stream_has_the_events_of_all_runs_and_one_document_at_its_end() {
     let server = Server::start("turns: [{text: no tag}, {text: COMPLETE}]");
     let done =
-        run_loop(&repository(), &server, &["task", "--check", "true", "--output-format", "stream-json"])
+        run_loop(&Lab::repository(), &server, &["task", "--check", "true", "--output-format", "stream-json"])
             .exits(0);
     let lines: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();

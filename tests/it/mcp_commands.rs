@@ -1,7 +1,7 @@
 //! `agent tools` and `agent doctor` with MCP servers.
 
-use crate::support::mcp::{YOLO, configure, peers, processes_with, with_search};
-use crate::support::run::Lab;
+use crate::support::mcp::{configure, peers, processes_with, with_search};
+use crate::support::run::{Lab, YOLO};
 
 /// A server that leaves a file when it is started.
 const MARKED: (&str, &str, &str) =

@@ -1,7 +1,9 @@
 //! MCP servers that misbehave: the run ends with code 0 and in time, the terminal gets no control character, no process is left,
 //! and the tools of the next server work.
 
-use crate::support::mcp::{YOLO, call, done, model, peers, processes_with, results, run};
+use crate::support::calls::turn;
+use crate::support::mcp::{done, peers, processes_with, results};
+use crate::support::server::Server;
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -23,10 +25,10 @@ fn fault(name: &str, functions: &str) -> Option<String> {
     };
     let limits = "start_timeout_seconds: 4, call_timeout_seconds: 4";
     let lab = peers(&[("bad", functions, limits), ("good", "at_call() { text 'still here'; }", "")]);
-    let turns = [call("mcp__bad__echo", &json!({})), call("mcp__good__echo", &json!({})), done()];
-    let model = model(&turns);
+    let turns = [turn("mcp__bad__echo", &json!({})), turn("mcp__good__echo", &json!({})), done()];
+    let model = Server::turns(turns);
     let begun = Instant::now();
-    let finished = run(&lab, &model, &YOLO);
+    let finished = lab.run_yolo(&model, &[]);
     let took = begun.elapsed();
     let read = model.requests().last().map(results).unwrap_or_default();
     let is_raw = |text: &str| text.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}');

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A lab whose user has configured `service` with these further keys.
-fn lab(service: &McpService, more: &str) -> Lab {
+fn with_service(service: &McpService, more: &str) -> Lab {
     Lab::new().config(&config(service, more))
 }
 
@@ -23,12 +23,12 @@ fn config(service: &McpService, more: &str) -> String {
 /// A model that calls the tool once.
 fn model() -> Server {
     let call = json!({"name": "mcp__test__echo", "arguments": {"text": "hello"}});
-    Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string())
+    Server::batch([call])
 }
 
-fn run(lab: &Lab) -> (Finished, String) {
+fn run_once(lab: &Lab) -> (Finished, String) {
     let model = model();
-    let finished = lab.run(&model, &["--mode", "yolo"]);
+    let finished = lab.run_yolo(&model, &[]);
     let results = results(&model).concat();
     (finished, results)
 }
@@ -70,9 +70,9 @@ fn the_login(lab: &Lab) -> String {
 #[test]
 fn m01_a_session_over_http_has_its_header_answers_as_json_and_events_and_a_token() {
     let service = McpService::start();
-    let lab = lab(&service, "token_env: MCP_TOKEN, headers: {x-team: {value: red}}")
+    let lab = with_service(&service, "token_env: MCP_TOKEN, headers: {x-team: {value: red}}")
         .env("MCP_TOKEN", "tok-123456789");
-    let (finished, results) = run(&lab);
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("echo: hello"), "{results}");
     let initialize = &service.with_message("initialize")[0];
@@ -93,12 +93,11 @@ fn m01_a_session_over_http_has_its_header_answers_as_json_and_events_and_a_token
 #[test]
 fn m01_the_token_that_the_server_repeats_is_redacted_everywhere() {
     let service = McpService::start();
-    let lab = lab(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
-    let model = Server::start(
-        &json!({"turns": [{"calls": [{"name": "mcp__test__echo", "arguments": {"text": "tok-123456789"}}]}, {"text": "done"}]})
-            .to_string(),
+    let lab = with_service(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
+    let model = Server::turns(
+        json!([{"calls": [{"name": "mcp__test__echo", "arguments": {"text": "tok-123456789"}}]}, {"text": "done"}]),
     );
-    let finished = lab.run(&model, &["--mode", "yolo"]).exits(0);
+    let finished = lab.run_yolo(&model, &[]).exits(0);
     assert!(results(&model).concat().contains("[redacted: MCP_TOKEN]"), "{:?}", results(&model));
     assert!(!finished.stderr.contains("tok-123456789"));
     assert!(!fs::read_to_string(lab.journal()).unwrap().contains("tok-123456789"));
@@ -112,7 +111,7 @@ fn l29_a_server_that_is_busy_twice_and_then_answers_is_used() {
             && busy.fetch_add(1, Ordering::SeqCst) % 3 != 2;
         is_busy.then(|| status("503 Service Unavailable", "retry-after: 0\r\n"))
     });
-    let (finished, results) = run(&lab(&service, ""));
+    let (finished, results) = run_once(&with_service(&service, ""));
     finished.exits(0);
     assert!(results.contains("echo: hello"), "{results}");
     assert_eq!(service.with_message("initialize").len(), 3);
@@ -126,7 +125,7 @@ fn m04_a_server_that_cannot_be_reached_is_told_and_the_run_goes_on() {
     let lab = Lab::new().config(&format!(
         "mcp: {{servers: {{gone: {{url: 'http://127.0.0.1:1/mcp'}}, page: {{url: 'http://127.0.0.1:{port}/other'}}}}}}\n"
     ));
-    let model = Server::start(&json!({"turns": [{"text": "done"}]}).to_string());
+    let model = Server::done();
     let finished = lab.run(&model, &[]).exits(0);
     for name in ["gone", "page"] {
         let told = format!("MCP server {name} is not used: ");
@@ -144,8 +143,8 @@ fn tr016_a_redirect_takes_the_token_nowhere_else() {
         (request.message() == "tools/call")
             .then(|| status("307 Temporary Redirect", &format!("location: {away}\r\n")))
     });
-    let lab = lab(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
-    let (finished, results) = run(&lab);
+    let lab = with_service(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("another origin, which is not followed"), "{results}");
     assert!(other.requests().is_empty(), "{:?}", other.requests());
@@ -157,8 +156,8 @@ fn tr016_a_redirect_within_the_origin_is_followed_with_the_token() {
         let to = format!("location: {}?moved\r\n", service.url());
         (request.path == "/mcp").then(|| status("308 Permanent Redirect", &to))
     });
-    let lab = lab(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
-    let (finished, results) = run(&lab);
+    let lab = with_service(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("echo: hello"), "{results}");
 }
@@ -166,14 +165,14 @@ fn tr016_a_redirect_within_the_origin_is_followed_with_the_token() {
 #[test]
 fn m01_without_a_login_the_user_is_told_how_to_log_in() {
     let service = McpService::with_login();
-    let lab = lab(&service, "");
-    let (finished, results) = run(&lab);
+    let lab = with_service(&service, "");
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("Unknown tool"), "the tool is not offered: {results}");
     login(&lab, &[], |address| address).exits(0);
-    run(&lab).0.exits(0);
+    run_once(&lab).0.exits(0);
     lab.agent(&["mcp", "logout", "test"]).exits(0);
-    let (finished, results) = run(&lab);
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("the user can log in with `agent mcp login test`"), "{results}");
 }
@@ -181,7 +180,7 @@ fn m01_without_a_login_the_user_is_told_how_to_log_in() {
 #[test]
 fn m01_a_login_uses_pkce_and_its_token_goes_to_the_server_alone_and_is_redacted() {
     let service = McpService::with_login();
-    let lab = lab(&service, "");
+    let lab = with_service(&service, "");
     let done = login(&lab, &[], |address| address).exits(0);
     assert_eq!(done.stdout, "logged in at test (read)\n");
     let address = printed_address(&done.stderr);
@@ -192,11 +191,10 @@ fn m01_a_login_uses_pkce_and_its_token_goes_to_the_server_alone_and_is_redacted(
     let token = service.requests().into_iter().find(|request| request.path == "/token").unwrap();
     assert!(token.body.contains("code_verifier=") && token.body.contains("resource="), "{}", token.body);
     assert!(the_login(&lab).contains("of-the-login"));
-    let model = Server::start(
-        &json!({"turns": [{"calls": [{"name": "mcp__test__echo", "arguments": {"text": "of-the-login to-renew-it"}}]}, {"text": "done"}]})
-            .to_string(),
+    let model = Server::turns(
+        json!([{"calls": [{"name": "mcp__test__echo", "arguments": {"text": "of-the-login to-renew-it"}}]}, {"text": "done"}]),
     );
-    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&model, &[]).exits(0);
     let results = results(&model).concat();
     assert!(results.contains("echo: [redacted: MCP login] [redacted: MCP login]"), "{results}");
     for request in service.requests().iter().filter(|request| request.path != "/mcp") {
@@ -219,7 +217,7 @@ fn mh019_an_address_with_another_state_or_issuer_or_a_refusal_logs_nobody_in() {
     ];
     for (name, change, told) in changes {
         let service = McpService::with_login();
-        let lab = lab(&service, "");
+        let lab = with_service(&service, "");
         let done = login(&lab, &[], change);
         assert_eq!(done.code, Some(1), "{name}: {}", done.stderr);
         assert!(done.stderr.contains(told), "{name}: {}", done.stderr);
@@ -246,7 +244,7 @@ fn mh019_hostile_addresses_in_the_metadata_are_refused_and_nothing_is_run() {
             }
             needs_token(request, service)
         });
-        let lab = lab(&service, "");
+        let lab = with_service(&service, "");
         let done = lab.agent(&["mcp", "login", "test"]).exits(1);
         assert!(!done.stderr.contains("Open this address"), "{address}: {}", done.stderr);
         assert!(!lab.exists("marker"));
@@ -264,7 +262,7 @@ fn mh019_the_printed_address_contains_no_control_characters() {
         }
         needs_token(request, service)
     });
-    let lab = lab(&service, "").stdin("\n");
+    let lab = with_service(&service, "").stdin("\n");
     let done = lab.agent(&["mcp", "login", "test"]).exits(1);
     let address = done.stderr.lines().find(|line| line.starts_with("https://example.org")).unwrap();
     assert!(address.bytes().all(|byte| (b'!'..=b'~').contains(&byte)), "{address:?}");
@@ -290,9 +288,9 @@ fn m01_a_missing_permission_is_named_and_a_login_adds_it_to_those_granted() {
         }
         if token.is_empty() { needs_token(request, service) } else { None }
     });
-    let lab = lab(&service, "");
+    let lab = with_service(&service, "");
     login(&lab, &[], |address| address).exits(0);
-    let (finished, results) = run(&lab);
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("`agent mcp login test --scope 'write'`"), "{results}");
     let done = login(&lab, &["--scope", "write"], |address| address).exits(0);
@@ -310,10 +308,10 @@ fn m01_an_expired_token_is_renewed_and_stored() {
         }
         needs_token(request, service)
     });
-    let lab = lab(&service, "");
+    let lab = with_service(&service, "");
     login(&lab, &[], |address| address).exits(0);
     assert!(the_login(&lab).contains("expired-token"));
-    let (finished, results) = run(&lab);
+    let (finished, results) = run_once(&lab);
     finished.exits(0);
     assert!(results.contains("echo: hello"), "{results}");
     assert!(the_login(&lab).contains("of-the-login"));
@@ -329,7 +327,7 @@ fn f07_servers_with_an_address_are_read_from_files_of_other_agents() {
         "headers": {"Authorization": "Bearer ${MCP_TOKEN}", "X-Team": "red"}}}});
     let lab = Lab::new().file("mcp.json", file.to_string()).env("MCP_TOKEN", "tok-123456789");
     let model = model();
-    lab.run(&model, &["--mode", "yolo", "--mcp-config", "mcp.json"]).exits(0);
+    lab.run_yolo(&model, &["--mcp-config", "mcp.json"]).exits(0);
     let call = &service.with_message("tools/call")[0];
     assert_eq!(call.header("authorization"), Some("bearer tok-123456789"));
     assert_eq!(call.header("x-team"), Some("red"));
@@ -538,8 +536,8 @@ fn mh_hostile_services_end_in_an_error_within_their_limits() {
         let service = McpService::answering(move |request, service| {
             (request.message() == method).then(|| answer(request, service))
         });
-        let lab = lab(&service, "start_timeout_seconds: 1, call_timeout_seconds: 1");
-        let (finished, results) = run(&lab);
+        let lab = with_service(&service, "start_timeout_seconds: 1, call_timeout_seconds: 1");
+        let (finished, results) = run_once(&lab);
         let finished = finished.exits(0);
         let shown = format!("{results}{}", finished.stderr);
         assert!(shown.contains(hostile.told), "{}: {shown}", hostile.name);
@@ -562,21 +560,21 @@ fn m01_a_token_that_was_renewed_during_the_run_is_redacted_too() {
         }
         needs_token(request, service)
     });
-    let lab = lab(&service, "");
+    let lab = with_service(&service, "");
     login(&lab, &[], |address| address).exits(0);
     let call = json!({"name": "mcp__test__echo", "arguments": {"text": "of-the-" }});
-    let model = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
-    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    let model = Server::batch([call]);
+    lab.run_yolo(&model, &[]).exits(0);
     let echo = json!({"name": "mcp__test__echo", "arguments": {"text": "of-the-login"}});
-    let model = Server::start(&json!({"turns": [{"calls": [echo]}, {"text": "done"}]}).to_string());
-    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    let model = Server::batch([echo]);
+    lab.run_yolo(&model, &[]).exits(0);
     assert!(results(&model).concat().contains("[redacted: MCP login]"), "{:?}", results(&model));
 }
 
 #[test]
 fn m01_a_refused_token_of_the_configuration_is_told_and_no_login_is_offered() {
     let service = McpService::with_login();
-    let lab = lab(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
+    let lab = with_service(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
     let listed = lab.agent(&["mcp", "list", "--json"]).exits(0).json();
     assert!(listed[0]["error"].as_str().unwrap().contains("refuses the token of `token_env`"), "{listed}");
     let done = lab.agent(&["mcp", "login", "test"]).exits(3);
@@ -590,8 +588,8 @@ fn m01_a_literal_token_in_a_header_is_redacted_and_an_address_with_a_key_is_not_
         "gone": {"url": "http://127.0.0.1:1/mcp?api_key=in-the-query"}}});
     let lab = Lab::new().file("mcp.json", file.to_string());
     let echo = json!({"name": "mcp__test__echo", "arguments": {"text": "literal-token-77"}});
-    let model = Server::start(&json!({"turns": [{"calls": [echo]}, {"text": "done"}]}).to_string());
-    let finished = lab.run(&model, &["--mode", "yolo", "--mcp-config", "mcp.json"]).exits(0);
+    let model = Server::batch([echo]);
+    let finished = lab.run_yolo(&model, &["--mcp-config", "mcp.json"]).exits(0);
     let results = results(&model).concat();
     assert!(results.contains("[redacted: ") && !results.contains("literal-token-77"), "{results}");
     assert!(finished.stderr.contains("the request failed"), "{}", finished.stderr);
@@ -603,7 +601,7 @@ fn m01_a_server_of_the_older_protocol_that_fails_at_the_new_handshake_is_used() 
     let service = McpService::answering(|request, _| {
         (request.message() == "server/discover").then(|| status("500 Internal Server Error", ""))
     });
-    let (finished, results) = run(&lab(&service, ""));
+    let (finished, results) = run_once(&with_service(&service, ""));
     finished.exits(0);
     assert!(results.contains("echo: hello"), "{results}");
 }
@@ -611,7 +609,7 @@ fn m01_a_server_of_the_older_protocol_that_fails_at_the_new_handshake_is_used() 
 #[test]
 fn m01_a_login_at_a_server_that_says_nothing_ends() {
     let service = McpService::answering(|_, _| Some(endless(JSON, "{")));
-    let done = lab(&service, "start_timeout_seconds: 1").agent(&["mcp", "login", "test"]).exits(1);
+    let done = with_service(&service, "start_timeout_seconds: 1").agent(&["mcp", "login", "test"]).exits(1);
     assert!(done.stderr.contains("did not answer within 1 s"), "{}", done.stderr);
 }
 
@@ -627,8 +625,8 @@ fn errors_of_a_server_that_go_by_themselves_do_not_end_a_run() {
         let calls = ["a", "b", "c", "d"]
             .map(|text| json!({"calls": [{"name": "mcp__test__echo", "arguments": {"text": text}}]}));
         let turns: Vec<_> = calls.into_iter().chain([json!({"text": "done"})]).collect();
-        let model = Server::start(&json!({ "turns": turns }).to_string());
-        lab.run(&model, &["--mode", "yolo"]).exits(0);
+        let model = Server::turns(turns);
+        lab.run_yolo(&model, &[]).exits(0);
         let read = results(&model).concat();
         assert!(read.contains("temporarily unavailable") && !read.contains("did not run"), "{read}");
     }

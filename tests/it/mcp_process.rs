@@ -1,8 +1,9 @@
 //! Processes and memory of MCP servers: whoever is killed, nothing is left, and the agent stays small.
 
+use crate::support::calls::turn;
 use crate::support::kernel::{Kernel, here, kernels};
-use crate::support::mcp::{YOLO, call, done, model, peers, processes_with, results, run, run_args};
-use crate::support::run::{Lab, Running};
+use crate::support::mcp::{done, peers, processes_with, results, run_args};
+use crate::support::run::{Lab, Running, YOLO};
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,7 +27,7 @@ fn stayer(seconds: &str) -> Lab {
 }
 
 fn echo() -> Value {
-    call("mcp__test__echo", &json!({}))
+    turn("mcp__test__echo", &json!({}))
 }
 
 /// Starts a run on `lab` and waits until its server hangs in a call.
@@ -75,7 +76,7 @@ fn mh_009_kill_9_of_the_agent_leaves_nothing_of_a_server_in_any_tier() {
     in_every_tier(|kernel| {
         let seconds = unique_seconds();
         let lab = stayer(&seconds);
-        let model = model(&[echo(), done()]);
+        let model = Server::turns([echo(), done()]);
         let running = hanging(kernel, &lab, &model, &seconds);
         running.signal(Signal::KILL);
         assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{kernel:?}");
@@ -88,7 +89,7 @@ fn mh_009_kill_9_of_a_server_leaves_nothing_of_it_and_the_next_call_is_answered_
     in_every_tier(|kernel| {
         let seconds = unique_seconds();
         let lab = stayer(&seconds);
-        let model = model(&[echo(), echo(), done()]);
+        let model = Server::turns([echo(), echo(), done()]);
         let running = hanging(kernel, &lab, &model, &seconds);
         kill(server_of(&lab));
         assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{kernel:?}");
@@ -107,7 +108,7 @@ fn mh_009_kill_9_of_a_launcher_of_a_server_leaves_nothing_of_it() {
         for at in 0.. {
             let seconds = unique_seconds();
             let lab = stayer(&seconds);
-            let model = model(&[echo(), done()]);
+            let model = Server::turns([echo(), done()]);
             let running = hanging(kernel, &lab, &model, &seconds);
             let launchers = launchers(server_of(&lab), running.id());
             kill(launchers[at]);
@@ -133,7 +134,7 @@ fn mh_008_a_server_gets_sigterm_and_2_s_to_end_before_it_is_killed() {
     let polite =
         "at_call() { trap 'echo ended > ended; exit' TERM; text called; while :; do sleep 0.05; done; }";
     let lab = peers(&[("test", polite, "workspace: write")]);
-    run(&lab, &model(&[echo(), done()]), &YOLO).exits(0);
+    lab.run_yolo(&Server::turns([echo(), done()]), &[]).exits(0);
     assert_eq!(lab.read("ended"), "ended\n");
     let seconds = unique_seconds();
     let stubborn = format!(
@@ -141,7 +142,7 @@ fn mh_008_a_server_gets_sigterm_and_2_s_to_end_before_it_is_killed() {
     );
     let lab = peers(&[("test", &stubborn, "")]);
     let begun = Instant::now();
-    run(&lab, &model(&[echo(), done()]), &YOLO).exits(0);
+    lab.run_yolo(&Server::turns([echo(), done()]), &[]).exits(0);
     assert!(begun.elapsed() >= Duration::from_secs(2), "it had its time");
     assert_eq!(survivors(&seconds), 0);
 }
@@ -149,7 +150,7 @@ fn mh_008_a_server_gets_sigterm_and_2_s_to_end_before_it_is_killed() {
 /// The peak memory of the agent in KiB after a call of a server with these functions, and what the model reads.
 fn peak(functions: &str) -> (u64, String) {
     let lab = peers(&[("test", functions, "")]);
-    let model = model(&[echo(), json!({"fault": "hang"})]);
+    let model = Server::turns([echo(), json!({"fault": "hang"})]);
     let url = model.url();
     let running = lab.start(&run_args(&url, &YOLO));
     model.wait_for_request(2);

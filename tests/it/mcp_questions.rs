@@ -1,7 +1,8 @@
 //! Questions of MCP servers during a call, answered at a terminal.
 
-use crate::support::mcp::{YOLO, call, done, model, peers, results};
-use crate::support::run::{Finished, Lab};
+use crate::support::calls::call;
+use crate::support::mcp::{peers, results};
+use crate::support::run::{Finished, Lab, YOLO};
 use crate::support::server::Server;
 use crate::support::terminal::AtTerminal;
 use serde_json::json;
@@ -19,7 +20,7 @@ fn asking(form: &str, elicitation: &str) -> (Lab, Server) {
     let lab = peers(&[("test", &functions, "")]);
     let yaml = std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
     let lab = lab.config(&yaml.replace("mcp:\n", &format!("mcp:\n  elicitation: {elicitation}\n")));
-    (lab, model(&[call("mcp__test__echo", &json!({})), done()]))
+    (lab, Server::calls([call("mcp__test__echo", &json!({}))]))
 }
 
 /// Runs at a terminal, where each text that the screen shows is answered with keys; returns the end and what the server got.
@@ -104,7 +105,7 @@ fn without_a_terminal_questions_are_declined_and_defaults_answer_only_with_defau
     ];
     for (form, elicitation, wanted) in cases {
         let (lab, model) = asking(&form, elicitation);
-        crate::support::mcp::run(&lab, &model, &YOLO).exits(0);
+        lab.run_yolo(&model, &[]).exits(0);
         let got = results(&model.requests()[1]);
         assert!(got.contains(wanted), "{elicitation}, {form}: {got}");
     }
@@ -116,13 +117,13 @@ fn a_server_lists_the_same_tools_with_and_without_a_terminal() {
         answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}'; }
         at_list() { answer '{"tools":['"$(tool echo)$more"']}'; }"#;
     let lab = peers(&[("test", functions, "")]);
-    let done = || model(&[call("mcp__test__question", &json!({})), done()]);
+    let done = || Server::calls([call("mcp__test__question", &json!({}))]);
     let (at_terminal, without) = (done(), done());
     let first = AtTerminal::start(&lab, &at_terminal, &YOLO).finish();
     assert!(first.stderr.contains("2 tools accepted"), "{}", first.stderr);
     let listed = lab.agent(&["mcp", "list"]).exits(0).stdout;
     assert!(listed.contains("ok") && listed.contains("2 tools"), "{listed}");
-    let finished = crate::support::mcp::run(&lab, &without, &YOLO).exits(0);
+    let finished = lab.run_yolo(&without, &[]).exits(0);
     assert!(!finished.stderr.contains("lists other tools"), "{}", finished.stderr);
     assert!(results(&without.requests()[1]).contains("called"));
 }

@@ -8,10 +8,6 @@ use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 fn writes() -> Value {
     json!({"calls": [{"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}}]})
 }
@@ -26,7 +22,7 @@ fn forms() -> Value {
 
 #[test]
 fn serve_lists_its_tools_runs_a_task_and_continues_its_session() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "first"}, {"text": "second"}])));
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let tools = client.request("tools/list", &json!({}));
     let names: Vec<&str> = tools["result"]["tools"]
@@ -57,7 +53,7 @@ fn serve_lists_its_tools_runs_a_task_and_continues_its_session() {
 fn serve_tells_progress_to_a_client_that_asks_for_it() {
     let (lab, model) = (
         Lab::new().file("a.txt", "text"),
-        server(&json!([
+        Server::turns(json!([
         {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]}, {"text": "done"}])),
     );
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
@@ -78,7 +74,7 @@ fn s20_serve_asks_the_client_and_its_answer_counts() {
         (json!({"action": "accept", "content": {"decision": "refuse", "reason": "not this file"}}), false),
         (json!({"action": "decline"}), false),
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
         let mut client = McpClient::start(&lab, &model, &[], &forms());
         let id = client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
         let question = client.asked();
@@ -94,7 +90,7 @@ fn s20_serve_asks_the_client_and_its_answer_counts() {
 
 #[test]
 fn s20_serve_asks_a_client_of_the_newest_protocol_by_its_result() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut client = McpClient::spawn(&lab, &model, &[]);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -120,7 +116,7 @@ fn s20_serve_asks_a_client_of_the_newest_protocol_by_its_result() {
 
 #[test]
 fn s20_serve_refuses_what_needs_approval_when_the_client_takes_no_questions() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     client.call("run", &json!({"task": "x"}));
     assert!(!lab.exists("new.txt"));
@@ -130,9 +126,10 @@ fn s20_serve_refuses_what_needs_approval_when_the_client_takes_no_questions() {
 #[test]
 fn serve_is_bounded_by_its_own_flags_whatever_a_client_sends() {
     let lab = Lab::new().config("agents: {free: {mode: yolo, system_prompt: Do it.}}\n");
-    let model =
-        server(&json!([writes(), {"text": "done"}, {"calls": [{"name": "list_files", "arguments": {}}]},
-        {"calls": [{"name": "list_files", "arguments": {"path": "."}}]}, {"text": "closed"}]));
+    let model = Server::turns(
+        json!([writes(), {"text": "done"}, {"calls": [{"name": "list_files", "arguments": {}}]},
+        {"calls": [{"name": "list_files", "arguments": {"path": "."}}]}, {"text": "closed"}]),
+    );
     let mut client = McpClient::start(&lab, &model, &["--max-steps", "3"], &json!({}));
     client.call("run", &json!({"task": "x", "agent": "free", "max_steps": 900}));
     assert!(!lab.exists("new.txt"), "the mode of the agent does not widen that of the server");
@@ -153,7 +150,7 @@ fn serve_is_bounded_by_its_own_flags_whatever_a_client_sends() {
 #[test]
 fn serve_with_an_agent_runs_no_other() {
     let lab = Lab::new();
-    let model = server(&json!([{"text": "done"}]));
+    let model = Server::done();
     let mut client = McpClient::start(&lab, &model, &["--agent", "plan"], &json!({}));
     let refused = client.call("run", &json!({"task": "x", "agent": "build"}));
     assert!(refused["error"]["message"].as_str().unwrap().contains("`plan` only"), "{refused}");
@@ -165,7 +162,7 @@ fn serve_with_an_agent_runs_no_other() {
 
 #[test]
 fn serve_tells_the_truth_about_what_failed() {
-    let (lab, model) = (Lab::new(), server(&json!([{"error": {"status": 400}}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"error": {"status": 400}}])));
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let failed = client.call("run", &json!({"task": "x"}))["result"].clone();
     assert_eq!(
@@ -184,7 +181,7 @@ fn serve_tells_the_truth_about_what_failed() {
 #[test]
 fn l33_serve_interrupts_a_call_that_is_cancelled_and_goes_on() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "second"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "second"}]));
     let mut client = McpClient::start(&lab, &model, &["--mode", "yolo"], &json!({}));
     let id = client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
     wait_for_sleepers(&seconds, 2);
@@ -198,7 +195,7 @@ fn l33_serve_interrupts_a_call_that_is_cancelled_and_goes_on() {
 #[test]
 fn l33_serve_ends_runs_and_children_within_a_second_when_the_client_leaves() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "done"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "done"}]));
     let mut client = McpClient::start(&lab, &model, &["--mode", "yolo"], &json!({}));
     client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
     wait_for_sleepers(&seconds, 2);
@@ -211,7 +208,7 @@ fn l33_serve_ends_runs_and_children_within_a_second_when_the_client_leaves() {
 #[test]
 fn serve_performs_calls_side_by_side() {
     let lab = Lab::new();
-    let model = server(&json!([{"text": "slow", "delay_ms": 1500}, {"text": "fast"}]));
+    let model = Server::turns(json!([{"text": "slow", "delay_ms": 1500}, {"text": "fast"}]));
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let slow = client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
     model.wait_for_request(1);
@@ -236,7 +233,7 @@ fn serve_ends_in_order_for_a_client_that_speaks_something_else() {
 
 #[test]
 fn serve_ends_a_call_whose_run_ends_during_an_unanswered_question() {
-    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes(), {"text": "done"}])));
     let mut client = McpClient::start(&lab, &model, &[], &forms());
     let call = json!({"name": "run", "arguments": {"task": "x", "timeout_seconds": 1}});
     let id = client.begin("tools/call", &call);
@@ -251,7 +248,7 @@ fn serve_ends_a_call_whose_run_ends_during_an_unanswered_question() {
 #[test]
 fn serve_shows_no_control_characters_in_questions() {
     let hostile = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "hi\u{1b}[2J\u{202e}"}}]});
-    let (lab, model) = (Lab::new(), server(&json!([hostile, {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([hostile, {"text": "done"}])));
     let mut client = McpClient::start(&lab, &model, &[], &forms());
     client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
     let question = client.asked();
@@ -262,7 +259,7 @@ fn serve_shows_no_control_characters_in_questions() {
 
 #[test]
 fn serve_refuses_a_message_of_millions_of_values_and_options_that_it_cannot_honour() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let zeros = "0,".repeat(1 << 20);
     client.flood(&format!(

@@ -9,10 +9,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 /// A server after the handshake, whose output nobody reads yet.
 fn unread(lab: &Lab, model: &Server) -> (Child, ChildStdin) {
     let url = model.url();
@@ -31,7 +27,7 @@ fn unread(lab: &Lab, model: &Server) -> (Child, ChildStdin) {
 
 #[test]
 fn serve_mcp_a_client_that_does_not_read_ends_the_server_and_the_reason_is_told() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let (child, mut input) = unread(&lab, &model);
     let line = json!({"jsonrpc": "2.0", "id": "x".repeat(15 << 20), "method": "ping"}).to_string();
     // The server repeats the ids, which fill its queue, and closes its input when it ends.
@@ -45,7 +41,7 @@ fn serve_mcp_a_client_that_does_not_read_ends_the_server_and_the_reason_is_told(
 
 #[test]
 fn serve_mcp_a_slow_client_gets_everything() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let (mut child, mut input) = unread(&lab, &model);
     for id in 1..=400 {
         writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).unwrap();
@@ -65,7 +61,8 @@ fn serve_mcp_a_slow_client_gets_everything() {
 
 #[test]
 fn serve_mcp_refuses_calls_when_too_many_or_too_long_ones_wait() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "late", "delay_ms": 60_000, "repeat": 16}])));
+    let (lab, model) =
+        (Lab::new(), Server::turns(json!([{"text": "late", "delay_ms": 60_000, "repeat": 16}])));
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let begin = |client: &mut McpClient, name: &str, arguments: &Value| {
         client.begin("tools/call", &json!({"name": name, "arguments": arguments}));
@@ -96,7 +93,7 @@ fn serve_mcp_refuses_calls_when_too_many_or_too_long_ones_wait() {
 
 #[test]
 fn serve_mcp_messages_that_are_none_get_the_errors_of_the_protocol() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = McpClient::start(&lab, &model, &[], &json!({}));
     let call = |params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     for (line, code, id) in [
@@ -143,7 +140,7 @@ fn serve_mcp_messages_that_are_none_get_the_errors_of_the_protocol() {
 fn l33_serve_mcp_ends_runs_and_children_within_a_second_when_the_client_dies() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
     let sleep = format!("sleep {seconds} & sleep {seconds}");
-    let model = server(&json!([{"calls": [{"name": "run_command", "arguments": {"command": sleep}}]}]));
+    let model = Server::turns(json!([{"calls": [{"name": "run_command", "arguments": {"command": sleep}}]}]));
     let (mut child, mut input) = unread(&lab, &model);
     let params = json!({"name": "run", "arguments": {"task": "x"}});
     writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))

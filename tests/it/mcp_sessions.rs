@@ -1,16 +1,18 @@
 //! Sessions with tools of MCP servers: what a resumed one is told, and replays, which start no server.
 
-use crate::support::mcp::{YOLO, call, done, echo, lab, model, processes_with, results, run, with_search};
+use crate::support::calls::turn;
+use crate::support::mcp::{done, echo, processes_with, results, with_search, with_server};
 use crate::support::run::Lab;
+use crate::support::server::Server;
 use serde_json::json;
 use std::fs;
 
 /// Turns that call a tool directly and through `call_tool`.
 fn turns() -> [serde_json::Value; 4] {
-    let search = call("tool_search", &json!({"queries": ["echo"]}));
+    let search = turn("tool_search", &json!({"queries": ["echo"]}));
     [
         search,
-        call("call_tool", &json!({"name": "mcp__test__echo", "input": {"text": "a"}})),
+        turn("call_tool", &json!({"name": "mcp__test__echo", "input": {"text": "a"}})),
         echo("b"),
         done(),
     ]
@@ -18,9 +20,9 @@ fn turns() -> [serde_json::Value; 4] {
 
 /// A session with these turns, and what its server was sent.
 fn session() -> (Lab, String) {
-    let lab = with_search(lab(&json!({"LOG": "log.txt"}), "workspace: write"));
-    let model = model(&turns());
-    run(&lab, &model, &YOLO).exits(0);
+    let lab = with_search(with_server(&json!({"LOG": "log.txt"}), "workspace: write"));
+    let model = Server::turns(turns());
+    lab.run_yolo(&model, &[]).exits(0);
     assert!(results(&model.requests()[3]).contains("echo: b"));
     let log = lab.read("log.txt");
     (lab, log)
@@ -28,15 +30,15 @@ fn session() -> (Lab, String) {
 
 #[test]
 fn o15_a_resumed_session_is_told_once_which_tools_of_servers_have_changed() {
-    let new = || lab(&json!({"DESCRIPTION": "Repeats a text.", "TOOLS": "other"}), "");
+    let new = || with_server(&json!({"DESCRIPTION": "Repeats a text.", "TOOLS": "other"}), "");
     for lab in [new(), with_search(new())] {
-        run(&lab, &model(&[done()]), &YOLO).exits(0);
+        lab.run_yolo(&Server::done(), &[]).exits(0);
         let path = lab.home().join("config.yaml");
         let own = fs::read_to_string(&path).unwrap();
         fs::write(&path, own.replace("Repeats a text.", "Says a text again.")).unwrap();
         lab.agent(&["mcp", "pin", "test"]).exits(0);
         for told in [1, 0] {
-            let model = model(&[done()]);
+            let model = Server::done();
             let resumed = lab.resume(&model, &["go on"]).exits(0);
             let notice = "the tools have changed since the previous run; the model is notified: changed: mcp__test__echo\n";
             assert_eq!(resumed.stderr.matches(notice).count(), told, "{}", resumed.stderr);

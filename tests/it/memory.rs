@@ -122,7 +122,7 @@ fn with_address_space(lab: &Lab, kibibytes: u64, args: &[&str]) -> (Option<i32>,
 #[test]
 fn run_without_memory_ends_with_a_message_and_exit_1_and_no_panic_text() {
     // Below this nothing of the program runs: neither the kernel nor the loader can map it.
-    let lab = Lab::new().file("a.txt", "alpha\n").file(
+    let lab = Lab::with_a_txt().file(
         "script.yaml",
         "turns: [{calls: [{name: search_files, arguments: {pattern: alpha}}]}, {text: done}]",
     );

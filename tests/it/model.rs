@@ -1,7 +1,7 @@
 //! The model layer in a whole run: retries, errors, exit codes, streams, keys.
 
 use crate::support::run::{Finished, KEY, Lab, holding};
-use crate::support::server::{Recorded, Server};
+use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -24,13 +24,6 @@ fn verdict(lab: &Lab) -> Value {
     let mut last = events(lab).pop().unwrap();
     assert_eq!(last["type"], "run_end", "{last}");
     last["result"].take()
-}
-
-/// The texts of the tool results in the last request.
-fn results(request: &Recorded) -> Vec<String> {
-    let messages = request.body["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Runs a script; gives back what came of it and how many requests it took.
@@ -390,8 +383,8 @@ fn l19_malformed_arguments_are_told_to_the_model_and_not_run() {
   - text: done
 ";
     let server = Server::start(script);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
-    let told = results(&server.requests()[1]);
+    lab.run_yolo(&server, &[]).exits(0);
+    let told = server.requests()[1].texts("tool");
     assert_eq!(told.len(), 2);
     for text in told {
         assert!(text.starts_with("Error") && text.contains("JSON"), "{text}");
@@ -408,11 +401,11 @@ fn l21_a_call_written_as_text_is_executed_streamed_or_not() {
   - text: done
 ";
     for more in [&[][..], &["--no-stream"]] {
-        let lab = Lab::new().file("a.txt", "alpha\n");
+        let lab = Lab::with_a_txt();
         let server = Server::start(script);
         let done = lab.run(&server, more).exits(0);
         assert_eq!(done.stdout, "done\n");
-        assert!(results(&server.requests()[1])[0].contains("alpha"));
+        assert!(server.requests()[1].texts("tool")[0].contains("alpha"));
         assert!(!done.stderr.contains("\"arguments\""), "shown as text: {}", done.stderr);
     }
 }

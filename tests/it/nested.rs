@@ -1,6 +1,6 @@
 //! What shells, editors and agents obey below the root of a workspace: held against commands where people work.
 
-use crate::sandbox::{confining, run, said};
+use crate::sandbox::{confining, run_script, said};
 use crate::support::kernel::Kernel;
 use crate::support::run::Lab;
 use std::fs;
@@ -24,7 +24,7 @@ fn parts() -> Lab {
 /// What the script left, in directories that are open again, and what was said of it.
 fn tried(kernel: Kernel, script: &str) -> (Lab, String) {
     let lab = parts();
-    let text = said(&run(&lab, kernel, script));
+    let text = said(&run_script(&lab, kernel, script));
     for directory in ["api", "docs", "web", "web/ui"].map(|name| lab.ws().join(name)) {
         if directory.exists() {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();

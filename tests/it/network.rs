@@ -13,13 +13,13 @@ const ASK: &str =
     "exec 3<>/dev/tcp/127.0.0.1/3128\nprintf 'GET http://%s/x HTTP/1.1\\r\\n\\r\\n' \"$1\" >&3\ncat <&3\n";
 
 /// What a command prints.
-fn run(kernel: Kernel, lab: &Lab, command: &str) -> String {
+fn output_of(kernel: Kernel, lab: &Lab, command: &str) -> String {
     let arguments = json!({ "command": command }).to_string();
     let done = kernel.agent(lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo"]);
     format!("{}{}", done.stdout, done.stderr)
 }
 
-fn lab(site: &Site, hosts: &str) -> Lab {
+fn with_allowed_hosts(site: &Site, hosts: &str) -> Lab {
     Lab::new().file("ask.sh", ASK).config(&format!(
         "web: {{allowed_private: ['{}']}}\nsandbox: {{allowed_hosts: {hosts}}}\n",
         site.address
@@ -32,16 +32,16 @@ fn class_54_commands_reach_allowed_hosts_and_no_others_in_each_tier_with_a_netwo
         (Site::serving(|_| page("text/plain", "there")), Site::serving(|_| page("text/plain", "CANARY")));
     let (port, other_port) = (site.address.port(), other.address.port());
     for (kernel, tier) in kernels().into_iter().filter(|(_, tier)| matches!(*tier, "full" | "bubblewrap")) {
-        let lab = lab(&site, &format!("['localhost:{port}']"));
+        let lab = with_allowed_hosts(&site, &format!("['localhost:{port}']"));
         if !here(&lab, kernel, tier) {
             continue;
         }
-        let said = run(kernel, &lab, &format!("bash ask.sh localhost:{port}"));
+        let said = output_of(kernel, &lab, &format!("bash ask.sh localhost:{port}"));
         assert!(said.contains("there"), "{tier}: {said}");
         let refused =
             [format!("localhost:{other_port}"), "example.org:80".to_owned(), format!("127.0.0.1:{port}")];
         for host in refused {
-            let said = run(kernel, &lab, &format!("bash ask.sh {host}"));
+            let said = output_of(kernel, &lab, &format!("bash ask.sh {host}"));
             assert!(!said.contains("CANARY") && !said.contains("there"), "{tier}: {said}");
             assert!(
                 said.contains("is not one of sandbox.allowed_hosts")
@@ -51,9 +51,9 @@ fn class_54_commands_reach_allowed_hosts_and_no_others_in_each_tier_with_a_netwo
         }
         // There is no other way out.
         let lab = lab.file("direct.sh", format!("cat < /dev/tcp/127.0.0.1/{port}\n"));
-        let said = run(kernel, &lab, "bash direct.sh");
+        let said = output_of(kernel, &lab, "bash direct.sh");
         assert!(said.contains("refused") && !said.contains("there"), "{tier}: {said}");
-        let said = run(kernel, &lab, "env");
+        let said = output_of(kernel, &lab, "env");
         assert!(
             said.contains("https_proxy=http://127.0.0.1:3128") && said.contains("NO_PROXY=localhost"),
             "{said}"
@@ -72,7 +72,7 @@ fn class_53_a_name_is_resolved_for_each_connection_and_a_private_address_is_neve
         page("text/plain", "there")
     });
     let port = site.address.port();
-    let lab = lab(&site, &format!("['moves.test:{port}', 'both.test:{port}']"));
+    let lab = with_allowed_hosts(&site, &format!("['moves.test:{port}', 'both.test:{port}']"));
     let command = ["both", "moves", "moves"].map(|name| format!("bash ask.sh {name}.test:{port}; ")).concat();
     let arguments = json!({ "command": command }).to_string();
     let args = ["tools", "call", "run_command", &arguments, "--mode", "yolo"];
@@ -100,7 +100,7 @@ fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
     let config = "sandbox: {allowed_hosts: [other.test]}\ntools: {parallel: all}\n";
     let lab = Lab::new().file("ask.sh", ASK).file("meet.sh", meet).config(config);
     let server = Server::start(&script(&[hosts.map(ask).to_vec()]));
-    let done = lab.run(&server, &["--mode", "yolo"]);
+    let done = lab.run_yolo(&server, &[]);
     if done.stderr.contains("here it is `") {
         eprintln!("not tried, commands have no network of their own here");
         return;
@@ -116,10 +116,10 @@ fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
 fn class_54_tr_030_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
     let site = Site::serving(|_| page("text/plain", "there"));
     let port = site.address.port();
-    let lab = lab(&site, "[]")
+    let lab = with_allowed_hosts(&site, "[]")
         .file(".agent/config.yaml", format!("sandbox: {{allowed_hosts: ['localhost:{port}']}}\n"));
-    assert!(!run(Kernel::around(), &lab, &format!("bash ask.sh localhost:{port}")).contains("there"));
-    assert!(!run(Kernel::around(), &lab, "env").contains("3128"));
+    assert!(!output_of(Kernel::around(), &lab, &format!("bash ask.sh localhost:{port}")).contains("there"));
+    assert!(!output_of(Kernel::around(), &lab, "env").contains("3128"));
     assert!(site.heads().is_empty());
     for wrong in ["127.0.0.1", "*", "a.test.", "https://a.test", "u@a.test", "a.test:x", "[::1]"] {
         let done = Lab::new().agent(&["run", "x", "--model", "scripted:x", "--allow-host", wrong]).exits(3);

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 /// `agent run task` with a model of the Ollama server at `base`.
-fn run(lab: &Lab, base: &str, more: &[&str]) -> Finished {
+fn run_without_key(lab: &Lab, base: &str, more: &[&str]) -> Finished {
     let args = ["run", "task", "--model", "ollama/m", "--api-base", base, "--mode", "yolo"];
     lab.agent(&[&args, more].concat())
 }
@@ -22,9 +22,9 @@ fn every_request_asks_for_the_window_and_names_the_tools_of_its_results() {
 - text: done
 ";
     for more in [&[][..], &["--no-stream"]] {
-        let lab = Lab::new().file("a.txt", "alpha\n");
+        let lab = Lab::with_a_txt();
         let server = Server::start(script);
-        run(&lab, &server.url(), more).exits(0);
+        run_without_key(&lab, &server.url(), more).exits(0);
         let requests = server.requests();
         for request in &requests {
             assert_eq!(request.target, "POST /api/chat");
@@ -49,7 +49,7 @@ fn a_prompt_above_the_window_is_told_and_not_repeated() {
         "turns: [{fault: {http: {status: 400, body: '{\"error\": \"the prompt is longer than the context length \
          currently available to the model\"}'}}}, {text: never}]",
     );
-    let done = run(&Lab::new(), &server.url(), &["--json"]);
+    let done = run_without_key(&Lab::new(), &server.url(), &["--json"]);
     assert_eq!(done.json()["error"]["kind"], "context_overflow", "{}", done.stderr);
     assert_eq!(server.requests().len(), 1);
 }

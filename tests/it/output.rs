@@ -32,10 +32,6 @@ pub const EVENTFUL: &str = "turns:
     usage: {input: 1200, cached_read: 1000, output: 12}
 ";
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 /// The text with what differs from run to run and from machine to machine replaced: session ids, times, and what
 /// confines commands.
 fn settled(text: &str) -> String {
@@ -91,7 +87,7 @@ fn impersonal(text: &str, server: &Server) -> String {
 #[test]
 fn o20_a_run_into_a_pipe_is_told_in_plain_words() {
     let server = Server::start(EVENTFUL);
-    let done = lab().run(&server, &[]).exits(0);
+    let done = Lab::with_a_txt().run(&server, &[]).exits(0);
     same_text(&impersonal(&done.stderr, &server), PIPE);
     assert_eq!(done.stdout, "All done:\nnothing to do.\n");
 }
@@ -99,7 +95,7 @@ fn o20_a_run_into_a_pipe_is_told_in_plain_words() {
 #[test]
 fn o20_a_run_that_stops_says_why_and_how_to_go_on() {
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
-    let done = lab().run(&server, &["--max-steps", "1"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--max-steps", "1"]).exits(2);
     same_text(
         &done.stderr,
         "\
@@ -242,7 +238,7 @@ nothing to do.
 #[test]
 fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace() {
     let server = Server::start(&EVENTFUL.replace("  - text: |-", "  - delay_ms: 200\n    text: |-"));
-    let lab = lab().env("TERM", "xterm-256color");
+    let lab = Lab::with_a_txt().env("TERM", "xterm-256color");
     let done = run_at_terminal(&lab, &server, &[], false).exits(0);
     same_text(&impersonal(&screen(&done.stderr), &server), SCREEN);
     assert_eq!(done.stdout, "All done:\nnothing to do.\n");
@@ -256,7 +252,7 @@ fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace()
 
 #[test]
 fn o20_an_answer_seen_on_the_terminal_is_not_printed_a_second_time() {
-    let lab = lab().env("TERM", "xterm-256color");
+    let lab = Lab::with_a_txt().env("TERM", "xterm-256color");
     let server = Server::start("turns: [{text: the answer, chunk: 4}]");
     let done = run_at_terminal(&lab, &server, &[], true).exits(0);
     assert_eq!(screen(&done.stderr).matches("the answer").count(), 1, "{}", done.stderr);
@@ -272,16 +268,16 @@ fn no_color_takes_the_colour_away_and_a_dumb_terminal_the_icons() {
     let plain = |done: &Finished| !regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap().is_match(&done.stderr);
     let script = "turns: [{text: hi}]";
     let server = Server::start(script);
-    let colourless = lab().env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let colourless = Lab::with_a_txt().env("TERM", "xterm-256color").env("NO_COLOR", "1");
     let done = run_at_terminal(&colourless, &server, &[], false).exits(0);
     assert!(plain(&done) && done.stderr.contains("✅"), "{:?}", done.stderr);
 
     let server = Server::start(script);
-    let done = run_at_terminal(&lab().env("TERM", "dumb"), &server, &[], false).exits(0);
+    let done = run_at_terminal(&Lab::with_a_txt().env("TERM", "dumb"), &server, &[], false).exits(0);
     assert!(!done.stderr.contains(['\u{1b}', '✅', '\r']), "{:?}", done.stderr);
 
     let server = Server::start(script);
-    let done = lab().env("CLICOLOR_FORCE", "1").run(&server, &[]).exits(0);
+    let done = Lab::with_a_txt().env("CLICOLOR_FORCE", "1").run(&server, &[]).exits(0);
     assert!(!plain(&done) && !done.stdout.contains('\u{1b}'), "{:?}", done.stderr);
 }
 
@@ -289,12 +285,12 @@ fn no_color_takes_the_colour_away_and_a_dumb_terminal_the_icons() {
 fn o01_standard_output_is_the_answer_and_nothing_else() {
     for more in [&[][..], &["-vv"], &["--quiet"], &["--no-stream"], &["--log-level", "debug"]] {
         let server = Server::start(EVENTFUL);
-        let done = lab().run(&server, more).exits(0);
+        let done = Lab::with_a_txt().run(&server, more).exits(0);
         assert_eq!(done.stdout, "All done:\nnothing to do.\n", "{more:?}");
     }
     for more in [&["--json"][..], &["--json", "-vv"], &["--json", "--quiet"]] {
         let server = Server::start(EVENTFUL);
-        let done = lab().run(&server, more).exits(0);
+        let done = Lab::with_a_txt().run(&server, more).exits(0);
         assert_eq!(done.stdout.lines().count(), 1, "{}", done.stdout);
         assert!(done.stdout.ends_with('\n'));
         assert_eq!(done.json()["output"], "All done:\nnothing to do.");
@@ -304,10 +300,10 @@ fn o01_standard_output_is_the_answer_and_nothing_else() {
 #[test]
 fn o01_a_run_that_failed_has_no_answer() {
     let server = Server::start("turns: [{error: {status: 400, message: no}}]");
-    let done = lab().run(&server, &[]).exits(1);
+    let done = Lab::with_a_txt().run(&server, &[]).exits(1);
     assert_eq!(done.stdout, "");
     let server = Server::start("turns: [{error: {status: 400, message: no}}]");
-    assert_eq!(lab().run(&server, &["--json"]).exits(1).json()["output"], "");
+    assert_eq!(Lab::with_a_txt().run(&server, &["--json"]).exits(1).json()["output"], "");
 }
 
 #[track_caller]
@@ -358,8 +354,8 @@ fn documented() -> (Lab, Value) {
   - text: the end
 ";
     let server = Server::start(script);
-    let lab = lab().file("old.txt", "old\n").file("gone.txt", "gone\n");
-    let json = lab.run(&server, &["--json", "--mode", "yolo"]).exits(0).json();
+    let lab = Lab::with_a_txt().file("old.txt", "old\n").file("gone.txt", "gone\n");
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     schema::is_result(&json);
     (lab, json)
 }
@@ -414,19 +410,19 @@ fn o02_the_document_lists_tools_files_and_refusals() {
 fn o02_limit_and_error_are_there_when_there_is_one() {
     let with = |key| [&ALWAYS[..], &[key]].concat();
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
-    let json = lab().run(&server, &["--json", "--max-steps", "1"]).exits(2).json();
+    let json = Lab::with_a_txt().run(&server, &["--json", "--max-steps", "1"]).exits(2).json();
     schema::is_result(&json);
     has_keys(&json, &[&ALWAYS[..], &["limit", "limit_value"]].concat());
     // Fault B8: the limit was named without its value.
     assert_eq!((&json["limit"], &json["limit_value"]), (&"steps".into(), &1.0.into()));
 
     let server = Server::start("turns: [{error: {status: 400, message: no}}]");
-    let json = lab().run(&server, &["--json"]).exits(1).json();
+    let json = Lab::with_a_txt().run(&server, &["--json"]).exits(1).json();
     schema::is_result(&json);
     has_keys(&json, &with("error"));
     has_keys(&json["error"], &["kind", "message", "retryable"]);
 
-    let json = lab().config("nonsense: 1\n").agent(&["run", "task", "--json"]).exits(3).json();
+    let json = Lab::with_a_txt().config("nonsense: 1\n").agent(&["run", "task", "--json"]).exits(3).json();
     schema::is_result(&json);
     has_keys(&json, &with("error"));
     assert_eq!(
@@ -439,12 +435,12 @@ fn o02_limit_and_error_are_there_when_there_is_one() {
 /// Runs a script with `--json`, then the same without; both exit with `code`, and the document says `reason`.
 fn ends(script: &str, more: &[&str], code: i32, reason: &str, status: &str) {
     let server = Server::start(script);
-    let done = lab().run(&server, &[&["--json"], more].concat()).exits(code);
+    let done = Lab::with_a_txt().run(&server, &[&["--json"], more].concat()).exits(code);
     let json = done.json();
     schema::is_result(&json);
     assert_eq!((&json["stop_reason"], &json["status"]), (&reason.into(), &status.into()), "{json}");
     let server = Server::start(script);
-    lab().run(&server, more).exits(code);
+    Lab::with_a_txt().run(&server, more).exits(code);
 }
 
 const TOOL: &str = "{calls: [{name: list_files, arguments: {}}]}";
@@ -488,10 +484,10 @@ fn o03_3_when_no_run_began() {
         &["no-such-command"],
         &["tools", "call"],
     ] {
-        let done = lab().agent(args).exits(3);
+        let done = Lab::with_a_txt().agent(args).exits(3);
         assert!(!done.stderr.is_empty() && done.stdout.is_empty(), "{args:?}: {}", done.stdout);
     }
-    let done = lab().agent(&["run", "task", "--model", "nobody/model", "--json"]).exits(3);
+    let done = Lab::with_a_txt().agent(&["run", "task", "--model", "nobody/model", "--json"]).exits(3);
     schema::is_result(&done.json());
     assert!(done.json()["error"]["message"].as_str().unwrap().contains("nobody"), "{}", done.stdout);
     assert_eq!(done.json()["sandbox"], json!(null), "no command could run, confined or not");
@@ -500,7 +496,7 @@ fn o03_3_when_no_run_began() {
 #[test]
 fn o03_4_when_the_key_is_refused_or_missing() {
     ends("turns: [{error: {status: 401}}]", &[], 4, "auth_error", "failed");
-    let json = lab().agent(&["run", "task", "--json"]).exits(4).json();
+    let json = Lab::with_a_txt().agent(&["run", "task", "--json"]).exits(4).json();
     schema::is_result(&json);
 }
 
@@ -512,7 +508,7 @@ fn o03_5_when_the_time_is_up() {
 #[test]
 fn o03_130_when_it_is_interrupted() {
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &["--json"]);
     server.wait_for_request(1);
     run.signal(Signal::INT);
@@ -527,7 +523,7 @@ fn o04_the_exit_code_of_a_partial_result_is_replaced_and_no_other() {
     for (code, text) in [(0, "0"), (9, "9")] {
         let server = Server::start(&partial);
         let more = ["--max-steps", "1", "--exit-code-on-partial", text, "--json"];
-        assert_eq!(lab().run(&server, &more).exits(code).json()["status"], "partial");
+        assert_eq!(Lab::with_a_txt().run(&server, &more).exits(code).json()["status"], "partial");
     }
     for (script, code) in [
         ("turns: [{text: hi}]", 0),
@@ -535,17 +531,17 @@ fn o04_the_exit_code_of_a_partial_result_is_replaced_and_no_other() {
         ("turns: [{error: {status: 401}}]", 4),
     ] {
         let server = Server::start(script);
-        lab().run(&server, &["--exit-code-on-partial", "9"]).exits(code);
+        Lab::with_a_txt().run(&server, &["--exit-code-on-partial", "9"]).exits(code);
     }
     let server = Server::start("turns: [{fault: hang}, {fault: hang}]");
-    lab().run(&server, &["--timeout", "1", "--exit-code-on-partial", "9"]).exits(5);
-    lab().agent(&["run", "task", "--exit-code-on-partial", "256"]).exits(3);
+    Lab::with_a_txt().run(&server, &["--timeout", "1", "--exit-code-on-partial", "9"]).exits(5);
+    Lab::with_a_txt().agent(&["run", "task", "--exit-code-on-partial", "256"]).exits(3);
 }
 
 #[test]
 fn o05_text_is_seen_while_the_server_still_holds_the_rest() {
     let server = Server::start("turns: [{text: beginning and end, chunk: 9, fault: {stall: 1}}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &[]);
     let seen = run.wait_for_stderr("beginning");
     assert!(!seen.contains("beginning and end"));
@@ -568,19 +564,19 @@ fn o06_answers_are_streamed_unless_a_flag_or_the_configuration_says_no() {
         (&["--json", "-vv"], false),
     ] {
         let server = Server::start(&two);
-        lab().run(&server, more).exits(0);
+        Lab::with_a_txt().run(&server, more).exits(0);
         let asked: Vec<_> = server.requests().iter().map(|request| request.body["stream"] == true).collect();
         assert_eq!(asked, [streamed, streamed], "{more:?}");
     }
     let server = Server::start(&two);
-    lab().config("llm: {stream: false}\n").run(&server, &[]).exits(0);
+    Lab::with_a_txt().config("llm: {stream: false}\n").run(&server, &[]).exits(0);
     assert!(server.requests().iter().all(|request| request.body["stream"] == false));
 }
 
 /// What standard error says about an eventful run, at some loudness.
 fn told(more: &[&str]) -> String {
     let server = Server::start(EVENTFUL);
-    lab().run(&server, more).exits(0).stderr
+    Lab::with_a_txt().run(&server, more).exits(0).stderr
 }
 
 #[test]
@@ -617,10 +613,10 @@ fn o22_each_level_tells_more() {
 #[test]
 fn o22_quiet_is_silent_about_a_success_and_not_about_a_failure() {
     let server = Server::start("turns: [{text: hi}]");
-    let done = lab().run(&server, &["--quiet"]).exits(0);
+    let done = Lab::with_a_txt().run(&server, &["--quiet"]).exits(0);
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("hi\n", ""));
     let server = Server::start("turns: [{error: {status: 400, message: not today}}]");
-    let done = lab().run(&server, &["--quiet"]).exits(1);
+    let done = Lab::with_a_txt().run(&server, &["--quiet"]).exits(1);
     assert!(done.stderr.contains("not today"), "{}", done.stderr);
     assert_eq!(done.stdout, "");
 }
@@ -628,7 +624,7 @@ fn o22_quiet_is_silent_about_a_success_and_not_about_a_failure() {
 #[test]
 fn o22_the_configuration_sets_the_level_and_flags_win() {
     let server = Server::start("turns: [{text: hi, repeat: 2}]");
-    let lab = lab().config("logging: {level: error}\n");
+    let lab = Lab::with_a_txt().config("logging: {level: error}\n");
     assert_eq!(lab.run(&server, &[]).exits(0).stderr, "");
     assert!(lab.run(&server, &["-v"]).exits(0).stderr.contains("info: workspace"));
 }
@@ -666,12 +662,12 @@ fn control_bytes_of_the_model_never_reach_the_terminal() {
     );
     for more in [&["-vv"][..], &["-vv", "--no-stream"], &["-vv", "--json"], &["-vv", "--mode", "yolo"]] {
         let server = Server::start(&script);
-        let done = lab().run(&server, more).exits(0);
+        let done = Lab::with_a_txt().run(&server, more).exits(0);
         is_harmless(&done);
         assert!(done.stdout.contains("\\u{1b}[2J") || done.stdout.contains("\\u001b[2J"), "{}", done.stdout);
         assert!(done.stderr.contains("look \\u{1b}[2J"), "{}", done.stderr);
     }
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let server = Server::start(&script);
     lab.run(&server, &[]).exits(0);
     is_harmless(&lab.agent(&["sessions", "list"]).exits(0));
@@ -685,9 +681,10 @@ fn control_bytes_of_the_model_never_reach_the_terminal() {
 #[test]
 fn control_bytes_of_commands_hooks_files_and_servers_never_reach_the_terminal() {
     let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}x\u{9b}31m";
-    let lab = lab().file(&format!("bad{hostile}.txt"), hostile).file("AGENTS.md", hostile).config(
-        "hooks:\n  post_tool_use:\n    - {name: \"odd\\e[2Jname\", command: 'cat bad*.txt; exit 1'}\n",
-    );
+    let lab =
+        Lab::with_a_txt().file(&format!("bad{hostile}.txt"), hostile).file("AGENTS.md", hostile).config(
+            "hooks:\n  post_tool_use:\n    - {name: \"odd\\e[2Jname\", command: 'cat bad*.txt; exit 1'}\n",
+        );
     let script = format!(
         "turns:
   - calls:
@@ -727,15 +724,15 @@ fn control_bytes_of_the_command_line_and_the_configuration_never_reach_the_termi
         &["resume", hostile],
         &["sessions", "show", hostile],
     ] {
-        is_harmless(&lab().agent(args).exits(3));
+        is_harmless(&Lab::with_a_txt().agent(args).exits(3));
     }
     for config in ["\"x\\e[2Jy\": 1\n", "mode: \"a\\e[2Jb\"\n", "llm: {model: [\"\\e[2J\"]}\n", "\u{1b}[2J\n"]
     {
         for args in [&["config", "validate"][..], &["run", "task"]] {
-            is_harmless(&lab().config(config).agent(args).exits(3));
+            is_harmless(&Lab::with_a_txt().config(config).agent(args).exits(3));
         }
     }
-    let lab = lab()
+    let lab = Lab::with_a_txt()
         .config("llm: {model: \"m\\e[2J\\u202E\"}\ncommands: {safe_commands: [\"\\e[2J\"]}\n")
         .file(".agent/agents/mine.md", "---\ndescription: \"d\\e[2J\\u202E\"\n---\nBe\u{1b}[2J kind.\n");
     for args in [&["config", "show", "--origin"][..], &["config", "validate"], &["agents"], &["doctor"]] {
@@ -745,7 +742,7 @@ fn control_bytes_of_the_command_line_and_the_configuration_never_reach_the_termi
 
 #[test]
 fn the_manual_has_a_list_and_pages_that_can_be_read() {
-    let list = lab().agent(&["help"]).exits(0);
+    let list = Lab::with_a_txt().agent(&["help"]).exits(0);
     assert_eq!(list.stderr, "");
     let topics: Vec<&str> =
         list.stdout.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
@@ -767,7 +764,7 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
         assert!(topics.contains(&topic), "{}", list.stdout);
     }
     for topic in topics {
-        let page = lab().agent(&["help", topic]).exits(0);
+        let page = Lab::with_a_txt().agent(&["help", topic]).exits(0);
         assert!(
             page.stdout.starts_with("# ") && page.stdout.lines().count() > 10,
             "{topic}: {}",
@@ -775,31 +772,31 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
         );
         is_harmless(&page);
     }
-    let unknown = lab().agent(&["help", "jsn"]).exits(3);
+    let unknown = Lab::with_a_txt().agent(&["help", "jsn"]).exits(3);
     assert!(unknown.stderr.contains("`jsn`") && unknown.stderr.contains("exit-codes"), "{}", unknown.stderr);
 }
 
 #[test]
 fn help_and_version_of_the_command_line_go_to_standard_output() {
-    let help = lab().agent(&["--help"]).exits(0);
+    let help = Lab::with_a_txt().agent(&["--help"]).exits(0);
     for command in
         ["run", "resume", "sessions", "agents", "tools", "config", "doctor", "demo", "completions", "help"]
     {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}: {}", help.stdout);
         let of_command = if command == "help" { vec!["help", "--help"] } else { vec![command, "--help"] };
-        let help = lab().agent(&of_command).exits(0);
+        let help = Lab::with_a_txt().agent(&of_command).exits(0);
         assert!(help.stdout.contains("Usage: agent") && help.stderr.is_empty(), "{}", help.stdout);
     }
-    let version = lab().agent(&["--version"]).exits(0);
+    let version = Lab::with_a_txt().agent(&["--version"]).exits(0);
     assert_eq!(version.stdout, format!("agent {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn without_arguments_five_lines_name_what_was_found_and_the_next_command() {
-    let bare = lab().agent(&[]).exits(0);
+    let bare = Lab::with_a_txt().agent(&[]).exits(0);
     assert_eq!((bare.stdout.lines().count(), bare.stderr.as_str()), (5, ""), "{}", bare.stdout);
     assert!(bare.stdout.contains("Next:           agent "), "{}", bare.stdout);
-    let with_key = lab().env("ANTHROPIC_API_KEY", KEY).agent(&[]).exits(0).stdout;
+    let with_key = Lab::with_a_txt().env("ANTHROPIC_API_KEY", KEY).agent(&[]).exits(0).stdout;
     assert!(with_key.contains("API keys:       ANTHROPIC_API_KEY (anthropic)"), "{with_key}");
     assert!(with_key.contains("agent run \"explain this project\" --model anthropic/NAME"), "{with_key}");
     assert!(!with_key.contains(KEY), "{with_key}");
@@ -808,12 +805,12 @@ fn without_arguments_five_lines_name_what_was_found_and_the_next_command() {
 #[test]
 fn completions_are_scripts_that_their_shell_reads() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = lab().agent(&["completions", shell]).exits(0).stdout;
+        let script = Lab::with_a_txt().agent(&["completions", shell]).exits(0).stdout;
         for word in ["resume", "exit-code-on-partial", "completions"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
         if shell == "bash" {
-            let lab = lab().file("completions", script);
+            let lab = Lab::with_a_txt().file("completions", script);
             let checked =
                 std::process::Command::new("bash").arg("-n").arg(lab.ws().join("completions")).status();
             assert!(checked.unwrap().success());
@@ -823,7 +820,7 @@ fn completions_are_scripts_that_their_shell_reads() {
 
 #[test]
 fn doctor_says_what_there_is_and_what_to_do() {
-    let done = lab().agent(&["doctor"]).exits(3);
+    let done = Lab::with_a_txt().agent(&["doctor"]).exits(3);
     for line in [
         "agent ",
         "configuration  ok",
@@ -837,17 +834,21 @@ fn doctor_says_what_there_is_and_what_to_do() {
         assert!(done.stdout.lines().any(|told| told.starts_with(line)), "{line}: {}", done.stdout);
     }
     assert!(done.stdout.contains("agent demo"), "{}", done.stdout);
-    let ready = lab().env("OPENAI_API_KEY", KEY).env("AGENT_MODEL", "openai/gpt").agent(&["doctor"]).exits(0);
+    let ready = Lab::with_a_txt()
+        .env("OPENAI_API_KEY", KEY)
+        .env("AGENT_MODEL", "openai/gpt")
+        .agent(&["doctor"])
+        .exits(0);
     assert!(ready.stdout.contains("model          ok: openai/gpt"), "{}", ready.stdout);
     let fallback = "llm: {model: openai/gpt, fallback: [groq/m]}\n";
-    let half = lab().env("OPENAI_API_KEY", KEY).config(fallback).agent(&["doctor"]).exits(3);
+    let half = Lab::with_a_txt().env("OPENAI_API_KEY", KEY).config(fallback).agent(&["doctor"]).exits(3);
     assert!(half.stdout.contains("fallback       not ready: groq/m"), "{}", half.stdout);
-    lab().config("nonsense: 1\n").agent(&["doctor"]).exits(3);
+    Lab::with_a_txt().config("nonsense: 1\n").agent(&["doctor"]).exits(3);
 }
 
 #[test]
 fn agents_lists_the_built_in_ones_and_ones_own() {
-    let lab = lab()
+    let lab = Lab::with_a_txt()
         .config("agents: {mine: {description: My own, system_prompt: Be kind.}, plan: {max_steps: 3}}\n");
     let listed = lab.agent(&["agents"]).exits(0).stdout;
     for line in ["build: ", "plan*: ", "review: ", "resume: ", "mine (not built in): My own"] {
@@ -858,7 +859,7 @@ fn agents_lists_the_built_in_ones_and_ones_own() {
 
 #[test]
 fn tools_lists_the_tools_and_calls_one_by_the_rules() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let listed = lab.agent(&["tools"]).exits(0).stdout;
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(
@@ -899,7 +900,7 @@ fn tools_lists_the_tools_and_calls_one_by_the_rules() {
 
 #[test]
 fn config_shows_checks_and_locates() {
-    let lab = lab().config("max_steps: 7\nllm:\n  model: openai/gpt\n");
+    let lab = Lab::with_a_txt().config("max_steps: 7\nllm:\n  model: openai/gpt\n");
     let shown = lab.agent(&["config", "show"]).exits(0).stdout;
     assert!(shown.lines().any(|line| line == "max_steps = 7"), "{shown}");
     let origin = lab.agent(&["config", "show", "--origin"]).exits(0).stdout;
@@ -919,7 +920,7 @@ fn config_shows_checks_and_locates() {
 
 #[test]
 fn the_demonstration_says_that_it_is_scripted_and_shows_what_changed() {
-    let lab = lab().env("AGENT_MODEL", "openai/gpt").config("nonsense: 1\n");
+    let lab = Lab::with_a_txt().env("AGENT_MODEL", "openai/gpt").config("nonsense: 1\n");
     let done = lab.agent(&["demo"]).exits(0);
     let parts = [
         "SCRIPTED",
@@ -942,7 +943,7 @@ fn the_demonstration_says_that_it_is_scripted_and_shows_what_changed() {
 fn a_closed_standard_output_does_not_change_the_verdict() {
     let server = Server::start("turns: [{text: hi}]");
     let url = server.url();
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let mut command =
         lab.command(&["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
     let (reader, writer) = std::io::pipe().unwrap();

@@ -3,16 +3,10 @@
 use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::work::{newest_id, resume};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
-
-/// A repository with one commit.
-fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.commit_all();
-    lab
-}
 
 /// A lab whose scripted model writes `file`, and its model.
 fn writes(lab: Lab, file: &str, content: &str) -> Lab {
@@ -58,7 +52,7 @@ fn of(runs: &[Value], key: &str) -> Vec<Value> {
 
 #[test]
 fn a06_each_task_has_a_worktree_and_a_branch_and_the_users_files_stay() {
-    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let lab = writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c");
     lab.git(&["stash", "list"]);
     let before = (git(&lab, &["rev-parse", "HEAD"]), git(&lab, &["status", "--porcelain"]));
     let json =
@@ -85,7 +79,7 @@ fn a06_each_task_has_a_worktree_and_a_branch_and_the_users_files_stay() {
 #[test]
 fn a_command_cannot_change_protected_files_of_a_worktree() {
     let lab = Lab::new().file(".claude/settings.json", "{}\n").file("a.txt", "first\n");
-    lab.commit_all();
+    let lab = lab.committed();
     let command = "f=.cla; echo x >> ${f}ude/settings.json; echo x >> a.txt";
     let script = json!({"turns": [
         {"calls": [{"name": "run_command", "arguments": {"command": command}}]},
@@ -100,7 +94,7 @@ fn a_command_cannot_change_protected_files_of_a_worktree() {
 
 #[test]
 fn a06_more_tasks_than_workers_wait_and_none_is_left_out() {
-    let lab = writes(repository(), "b.txt", "b");
+    let lab = writes(Lab::repository(), "b.txt", "b");
     let model = model(&lab, "b.txt");
     let tasks: Vec<String> = (0..7).flat_map(|at| ["--task".to_owned(), format!("task {at}")]).collect();
     let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
@@ -114,7 +108,7 @@ fn a06_more_tasks_than_workers_wait_and_none_is_left_out() {
 
 #[test]
 fn a06_one_task_is_given_to_each_model() {
-    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let lab = writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c");
     let models = format!("{},{}", model(&lab, "b.txt"), model(&lab, "c.txt"));
     let json = parallel(&lab, &["make it", "--models", &models, "--json"]).exits(0).json();
     let files: Vec<Value> = runs(&json).iter().map(|run| run["files_modified"][0]["path"].clone()).collect();
@@ -123,7 +117,7 @@ fn a06_one_task_is_given_to_each_model() {
 
 #[test]
 fn a06_uncommitted_files_are_counted_or_taken_along() {
-    let lab = writes(repository(), "b.txt", "b").file("a.txt", "changed\n").file("new.txt", "new\n");
+    let lab = writes(Lab::repository(), "b.txt", "b").file("a.txt", "changed\n").file("new.txt", "new\n");
     let model = model(&lab, "b.txt");
     let status = git(&lab, &["status", "--porcelain"]);
     let done = parallel(&lab, &["task", "--model", &model]).exits(0);
@@ -138,7 +132,7 @@ fn a06_uncommitted_files_are_counted_or_taken_along() {
 
 #[test]
 fn a07_a_timeout_ends_one_task_and_its_processes_and_the_others_go_on() {
-    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let lab = writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c");
     let slow = "turns: [{calls: [{name: run_command, arguments: {command: sleep 600}}]}]";
     std::fs::write(lab.outside().join("slow.yaml"), slow).unwrap();
     let file = tasks_file(&lab, &["b.txt", "slow", "c.txt"]);
@@ -156,7 +150,7 @@ fn a07_a_timeout_ends_one_task_and_its_processes_and_the_others_go_on() {
 fn a06_all_tasks_share_one_budget_which_is_never_exceeded() {
     let prices =
         "models:\n  openai/mock: {input: 0.01, output: 40, cached_read: 0.001, output_limit: 50000}\n";
-    let lab = repository().file("prices.yaml", prices).config(
+    let lab = Lab::repository().file("prices.yaml", prices).config(
         "costs: {prices_file: prices.yaml}\nllm: {max_output_tokens: 10000}\nloop: {on_limit: stop}\n",
     );
     lab.git(&["add", "-A"]);
@@ -181,7 +175,7 @@ fn a06_all_tasks_share_one_budget_which_is_never_exceeded() {
 
 #[test]
 fn a06_a_failed_task_is_in_the_document_and_in_the_exit_code() {
-    let lab = writes(repository(), "b.txt", "b");
+    let lab = writes(Lab::repository(), "b.txt", "b");
     std::fs::write(lab.outside().join("bad.yaml"), "turns: [{error: {kind: auth, message: no}}]").unwrap();
     let file = tasks_file(&lab, &["b.txt", "bad"]);
     let json = parallel(&lab, &["--tasks-file", &file, "--json"]).exits(4).json();
@@ -191,7 +185,7 @@ fn a06_a_failed_task_is_in_the_document_and_in_the_exit_code() {
 
 #[test]
 fn a06_merge_takes_whole_branches_and_names_the_files_in_conflict() {
-    let lab = writes(writes(writes(repository(), "b.txt", "b"), "c.txt", "c"), "a.txt", "other");
+    let lab = writes(writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c"), "a.txt", "other");
     let both = "turns:\n  - calls: [{name: write_file, arguments: {path: c.txt, content: \"mine\\n\"}}]\n  - text: done\n";
     std::fs::write(lab.outside().join("both.yaml"), both).unwrap();
     let file = tasks_file(&lab, &["b.txt", "c.txt", "both"]);
@@ -205,7 +199,7 @@ fn a06_merge_takes_whole_branches_and_names_the_files_in_conflict() {
 #[test]
 fn a06_merge_leaves_local_changes_alone() {
     let script = "turns:\n  - calls: [{name: run_command, arguments: {command: echo theirs > a.txt}}]\n  - text: done\n";
-    let lab = repository().file("a.txt", "mine\n");
+    let lab = Lab::repository().file("a.txt", "mine\n");
     std::fs::write(lab.outside().join("a.txt.yaml"), script).unwrap();
     let head = git(&lab, &["rev-parse", "HEAD"]);
     let file = tasks_file(&lab, &["a.txt"]);
@@ -218,7 +212,7 @@ fn a06_merge_leaves_local_changes_alone() {
 
 #[test]
 fn a08_cleanup_removes_worktrees_and_branches_and_keeps_commits_that_are_nowhere_else() {
-    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let lab = writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c");
     let file = tasks_file(&lab, &["b.txt", "c.txt"]);
     let json = parallel(&lab, &["--tasks-file", &file, "--json"]).exits(0).json();
     let (runs, id) = (runs(&json), json["work_id"].as_str().unwrap());
@@ -243,7 +237,7 @@ fn a08_cleanup_removes_worktrees_and_branches_and_keeps_commits_that_are_nowhere
 
 #[test]
 fn a08_cleanup_commits_what_a_task_that_was_killed_has_left() {
-    let lab = repository();
+    let lab = Lab::repository();
     let server = Server::start(
         "turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: x}}]}, {fault: hang}]",
     );
@@ -261,7 +255,7 @@ fn a08_cleanup_commits_what_a_task_that_was_killed_has_left() {
 
 #[test]
 fn a06_tasks_that_were_killed_go_on_and_those_that_ended_are_not_repeated() {
-    let lab = repository();
+    let lab = Lab::repository();
     let quick = "turns:\n  - calls: [{name: run_command, arguments: {command: echo one >> log.txt}}]\n  - text: done\n";
     std::fs::write(lab.outside().join("quick.yaml"), quick).unwrap();
     let server = Server::start(
@@ -291,9 +285,8 @@ fn a06_tasks_that_were_killed_go_on_and_those_that_ended_are_not_repeated() {
     std::fs::remove_file(&file).unwrap();
     let listed = lab.agent(&["work", "list"]).exits(0).stdout;
     let id = listed.split_whitespace().next().unwrap().to_owned();
-    let server = Server::start("turns: [{text: done}]");
-    let url = server.url();
-    let json = lab.agent(&["parallel", "resume", &id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
+    let server = Server::done();
+    let json = resume(&lab, &server, "parallel", &id).exits(0).json();
     let runs = runs(&json);
     assert_eq!(of(&runs, "status"), [json!("success"), json!("success")]);
     for (run, line) in runs.iter().zip(["one", "two"]) {
@@ -306,7 +299,7 @@ fn a06_tasks_that_were_killed_go_on_and_those_that_ended_are_not_repeated() {
 
 #[test]
 fn a06_an_interrupt_ends_all_tasks_with_130() {
-    let lab = repository();
+    let lab = Lab::repository();
     let server = Server::start("turns: [{fault: hang}, {fault: hang}]");
     let url = server.url();
     let running = start(
@@ -339,7 +332,7 @@ fn a06_an_interrupt_ends_all_tasks_with_130() {
 
 #[test]
 fn a06_nothing_that_a_repository_configures_runs() {
-    let lab = writes(repository(), "b.txt", "b");
+    let lab = writes(Lab::repository(), "b.txt", "b");
     let marker = lab.outside().join("marker");
     let runs = format!("touch {}", marker.display());
     let lab = lab.file(".gitattributes", "*.txt filter=evil merge=evil\n").file("big.txt", "x\n");
@@ -395,7 +388,7 @@ fn a06_without_a_repository_or_a_task_nothing_starts() {
     // Fault A5
     assert!(empty.stderr.contains("make a first commit"), "{}", empty.stderr);
     assert!(empty.stderr.contains("need a git repository with a commit"), "{}", empty.stderr);
-    let lab = repository();
+    let lab = Lab::repository();
     for (more, why) in [
         (&["--task", " "][..], "a task is empty"),
         (&["--tasks-file", "no.jsonl"], "there is no such file"),
@@ -409,7 +402,7 @@ fn a06_without_a_repository_or_a_task_nothing_starts() {
 
 #[test]
 fn f06_the_section_parallel_holds_when_no_flag_is_given() {
-    let lab = writes(repository(), "b.txt", "b").config("parallel: {max_steps: 1}");
+    let lab = writes(Lab::repository(), "b.txt", "b").config("parallel: {max_steps: 1}");
     let model = model(&lab, "b.txt");
     let json = parallel(&lab, &["task", "--model", &model, "--json"]).exits(2).json();
     assert_eq!(
@@ -436,7 +429,7 @@ exec GIT "$@"
 
 #[test]
 fn a06_what_a_killed_git_leaves_of_a_worktree_does_not_stop_the_tasks() {
-    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let lab = writes(writes(Lab::repository(), "b.txt", "b"), "c.txt", "c");
     let bin = lab.outside().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let real = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
@@ -450,7 +443,7 @@ fn a06_what_a_killed_git_leaves_of_a_worktree_does_not_stop_the_tasks() {
     running.signal(Signal::KILL);
     running.finish();
     std::fs::remove_file(bin.join("git")).unwrap();
-    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let id = newest_id(&lab);
     // The first task has ended but for its commit: what it wrote is committed when it goes on.
     let own = lab.ws().join(format!(".git/worktrees/{id}-1/index.lock"));
     std::fs::write(own, "").unwrap();

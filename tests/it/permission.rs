@@ -1,21 +1,14 @@
 //! Modes, questions at a terminal, refusals, dry run.
 
-use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS};
+use crate::support::calls::{call, command};
+use crate::support::run::{Finished, Lab, NO_BREAKERS};
 use crate::support::server::{Recorded, Server};
 use crate::support::terminal::{AtTerminal, QUESTION};
 use serde_json::{Value, json};
 
-/// A script with one turn for each call, and `done` at the end.
-fn script(calls: &[(&str, Value)]) -> String {
-    let turn = |(name, arguments): &(&str, Value)| json!({"calls": [{"name": name, "arguments": arguments}]});
-    let mut turns: Vec<Value> = calls.iter().map(turn).collect();
-    turns.push(json!({"text": "done"}));
-    json!({"turns": turns}).to_string()
-}
-
 /// What the model read as the result of the last call before this request.
 fn result(request: &Recorded) -> &str {
-    let last = request.body["messages"].as_array().unwrap().last().unwrap();
+    let last = request.messages().last().unwrap();
     assert_eq!(last["role"], "tool", "{last}");
     last["content"].as_str().unwrap()
 }
@@ -26,16 +19,8 @@ fn tools(request: &Recorded) -> Vec<&str> {
     tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
-fn write(path: &str) -> (&'static str, Value) {
-    ("write_file", json!({"path": path, "content": "new\n"}))
-}
-
-fn command(text: &str) -> (&'static str, Value) {
-    ("run_command", json!({"command": text}))
+fn write(path: &str) -> Value {
+    call("write_file", &json!({"path": path, "content": "new\n"}))
 }
 
 /// Calls of every kind; the number is the least strict mode that runs them unasked: 0 all, 1 sensitive, 2 yolo.
@@ -59,13 +44,13 @@ fn table() -> Vec<(&'static str, Value, usize)> {
 
 /// Runs the whole table in `mode`, answering every question that is due with `keys`.
 fn run_table(mode: &str, strictness: usize, keys: &str) -> (Lab, Finished) {
-    let lab = lab()
+    let lab = Lab::with_a_txt()
         .file("b.txt", "one\n")
         .file("c.txt", "c")
         .config("workspace: {allow_delete: true}\ncommands: {trust_sandbox: false}\n");
     let lab = lab.unprivileged();
-    let calls: Vec<(&str, Value)> = table().into_iter().map(|(name, args, _)| (name, args)).collect();
-    let server = Server::start(&script(&calls));
+    let calls = table().into_iter().map(|(name, arguments, _)| call(name, &arguments));
+    let server = Server::calls(calls);
     let mut run = AtTerminal::start(&lab, &server, &["--mode", mode]);
     for (name, _, least) in table().into_iter().filter(|(_, _, least)| *least > strictness) {
         let shown = run.answer(keys);
@@ -116,8 +101,8 @@ fn s02_confirm_all_asks_before_every_call() {
 
 #[test]
 fn s02_a_no_is_told_to_the_model_and_the_run_goes_on() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("no.txt"), write("yes.txt")]));
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("no.txt"), write("yes.txt")]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     run.answer("n\r");
     run.answer("yes\r");
@@ -132,8 +117,8 @@ fn s02_a_no_is_told_to_the_model_and_the_run_goes_on() {
 
 #[test]
 fn s02_what_is_typed_ahead_or_means_nothing_is_no_answer() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("new.txt")]));
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("new.txt")]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     run.types("y\r");
     run.answer("maybe\r");
@@ -144,11 +129,8 @@ fn s02_what_is_typed_ahead_or_means_nothing_is_no_answer() {
 
 #[test]
 fn s02_questions_about_one_answers_calls_stand_alone() {
-    let calls = [write("one.txt"), write("two.txt")]
-        .map(|(name, arguments)| json!({"name": name, "arguments": arguments}));
-    let text = json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string();
-    let server = Server::start(&text);
-    let lab = lab().config("tools: {parallel: all}\n").unprivileged();
+    let server = Server::batch([write("one.txt"), write("two.txt")]);
+    let lab = Lab::with_a_txt().config("tools: {parallel: all}\n").unprivileged();
     let mut run = AtTerminal::start(&lab, &server, &[]);
     run.answer("y\r");
     run.answer("n\r");
@@ -161,11 +143,11 @@ fn s02_questions_about_one_answers_calls_stand_alone() {
 
 #[test]
 fn s02_the_question_shows_the_change_with_control_characters_visible() {
-    let lab = lab().unprivileged();
+    let lab = Lab::with_a_txt().unprivileged();
     let edit =
         json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta\u{1b}[2J\u{202e}gamma\u{7}\u{200b}"});
     let hidden = "echo hi\u{1b}[1A\u{1b}[2K; touch made\nrm -r x\u{202e}";
-    let server = Server::start(&script(&[("edit_file", edit), command(hidden)]));
+    let server = Server::calls([call("edit_file", &edit), command(hidden)]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     let diff = run.answer("n\r");
     for line in ["-alpha", "+beta\\u{1b}[2J\\u{202e}gamma\\u{7}\\u{200b}"] {
@@ -184,10 +166,10 @@ fn s02_the_question_shows_the_change_with_control_characters_visible() {
 
 #[test]
 fn s02_the_question_shows_the_whole_command_its_variables_and_where_it_would_run() {
-    let lab = lab().file("sub/x", "").unprivileged();
+    let lab = Lab::with_a_txt().file("sub/x", "").unprivileged();
     let long = format!("echo {}\ntouch made", "x".repeat(150));
     let arguments = json!({"command": long, "cwd": "sub", "env": {"PATH": "."}});
-    let server = Server::start(&script(&[("run_command", arguments)]));
+    let server = Server::calls([call("run_command", &arguments)]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     let shown = run.answer("n\r");
     for part in [&"x".repeat(150), "touch made", "PATH='.'", "(in \"sub\")"] {
@@ -199,9 +181,9 @@ fn s02_the_question_shows_the_whole_command_its_variables_and_where_it_would_run
 
 #[test]
 fn s03_without_a_terminal_a_question_is_a_refusal_with_three_remedies() {
-    let lab = lab().unprivileged();
-    let calls = [write("new.txt"), command("touch made"), ("read_file", json!({"path": "a.txt"}))];
-    let server = Server::start(&script(&calls));
+    let lab = Lab::with_a_txt().unprivileged();
+    let calls = [write("new.txt"), command("touch made"), call("read_file", &json!({"path": "a.txt"}))];
+    let server = Server::calls(calls);
     let done = lab.run(&server, &[]).exits(0);
     let requests = server.requests();
     for refused in [result(&requests[1]), result(&requests[2])] {
@@ -223,8 +205,8 @@ fn s03_without_a_terminal_a_question_is_a_refusal_with_three_remedies() {
 
 #[test]
 fn s03_the_json_document_lists_what_was_refused_and_the_exit_code_is_the_models() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("new.txt")]));
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("new.txt")]);
     let done = lab.run(&server, &["--json"]).exits(0);
     let json = done.json();
     let denials = json["permission_denials"].as_array().unwrap();
@@ -244,11 +226,11 @@ fn s03_the_json_document_lists_what_was_refused_and_the_exit_code_is_the_models(
 
 #[test]
 fn s03_a_quiet_run_says_it_too_and_with_json_nobody_is_asked() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("new.txt")]));
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("new.txt")]);
     let done = lab.run(&server, &["--quiet"]).exits(0);
     assert!(done.stderr.contains("1 action was refused"), "{}", done.stderr);
-    let server = Server::start(&script(&[write("new.txt")]));
+    let server = Server::calls([write("new.txt")]);
     let done = AtTerminal::start(&lab, &server, &["--json"]).finish().exits(0);
     assert!(!done.stderr.contains(QUESTION), "{}", done.stderr);
     assert_eq!(done.json()["permission_denials"].as_array().unwrap().len(), 1);
@@ -258,8 +240,8 @@ fn s03_a_quiet_run_says_it_too_and_with_json_nobody_is_asked() {
 #[test]
 fn s04_abort_ends_the_run_with_130_before_anything_happens() {
     for keys in ["s\r", "stop\r", "\u{4}"] {
-        let lab = lab().unprivileged();
-        let server = Server::start(&script(&[write("new.txt"), write("never.txt")]));
+        let lab = Lab::with_a_txt().unprivileged();
+        let server = Server::calls([write("new.txt"), write("never.txt")]);
         let mut run = AtTerminal::start(&lab, &server, &[]);
         run.answer(keys);
         let done = run.finish().exits(130);
@@ -267,17 +249,14 @@ fn s04_abort_ends_the_run_with_130_before_anything_happens() {
         assert!(!lab.exists("new.txt"));
         assert!(done.stderr.contains("agent resume"), "{}", done.stderr);
         let again = Server::start("turns: [{expect: {last_contains: [go on]}, text: resumed}]");
-        let url = again.url();
-        let args =
-            ["resume", "--last", "go on", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-        assert_eq!(lab.agent(&args).exits(0).stdout, "resumed\n");
+        assert_eq!(lab.agent_on(&again, &["resume", "--last", "go on"]).exits(0).stdout, "resumed\n");
     }
 }
 
 #[test]
 fn s04_a_signal_while_a_question_waits_ends_the_run_with_130() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("new.txt")]));
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("new.txt")]);
     let run = AtTerminal::start(&lab, &server, &[]);
     run.wait("question", |text| text.contains(QUESTION));
     run.signal(rustix::process::Signal::INT);
@@ -288,8 +267,8 @@ fn s04_a_signal_while_a_question_waits_ends_the_run_with_130() {
 #[test]
 fn s05_questions_stand_on_standard_error_and_standard_output_is_the_answer() {
     for quiet in [&[][..], &["--quiet"]] {
-        let lab = lab().unprivileged();
-        let server = Server::start(&script(&[write("new.txt")]));
+        let lab = Lab::with_a_txt().unprivileged();
+        let server = Server::calls([write("new.txt")]);
         let mut run = AtTerminal::start(&lab, &server, quiet);
         let shown = run.answer("y\r");
         assert!(
@@ -305,8 +284,8 @@ fn s05_questions_stand_on_standard_error_and_standard_output_is_the_answer() {
 #[test]
 fn s10_no_commands_wins_over_allow_commands_and_the_configuration() {
     let offered = |config: &str, flags: &[&str]| {
-        let server = Server::start("turns: [{text: done}]");
-        lab().config(config).run(&server, flags).exits(0);
+        let server = Server::done();
+        Lab::with_a_txt().config(config).run(&server, flags).exits(0);
         tools(&server.requests()[0]).contains(&"run_command")
     };
     assert!(offered("", &[]));
@@ -319,38 +298,38 @@ fn s10_no_commands_wins_over_allow_commands_and_the_configuration() {
 
 #[test]
 fn s10_a_command_that_is_named_all_the_same_does_not_run() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[command("touch made")]));
-    lab.run(&server, &["--no-commands", "--mode", "yolo"]).exits(0);
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([command("touch made")]);
+    lab.run_yolo(&server, &["--no-commands"]).exits(0);
     assert!(result(&server.requests()[1]).contains("Unknown tool 'run_command'"));
     assert!(!lab.exists("made"));
 }
 
 #[test]
 fn s11_protected_files_are_read_but_neither_written_patched_deleted_nor_redirected_to() {
-    let lab = lab().file(".env", "TOKEN=1\n").file("sub/x", "");
+    let lab = Lab::with_a_txt().file(".env", "TOKEN=1\n").file("sub/x", "");
     std::os::unix::fs::symlink(".env", lab.ws().join("alias")).unwrap();
     let config = "guardrails: {protected_files: [.env]}\nworkspace: {allow_delete: true}\n";
     let lab = lab.config(&format!("{config}{NO_BREAKERS}")).unprivileged();
     let absolute = lab.ws().canonicalize().unwrap().join(".env");
     let calls = [
-        ("write_file", json!({"path": ".env", "content": "x", "mode": "append"})),
-        ("write_file", json!({"path": absolute, "content": "x", "mode": "append"})),
-        ("write_file", json!({"path": "sub/../.ENV", "content": "x", "mode": "append"})),
-        ("write_file", json!({"path": "alias", "content": "x", "mode": "append"})),
-        ("edit_file", json!({"path": ".env", "old_str": "1", "new_str": "2"})),
-        ("apply_patch", json!({"path": ".env", "patch": "@@ -1 +1 @@\n-TOKEN=1\n+TOKEN=2\n"})),
-        ("delete_file", json!({"path": ".env"})),
+        call("write_file", &json!({"path": ".env", "content": "x", "mode": "append"})),
+        call("write_file", &json!({"path": absolute, "content": "x", "mode": "append"})),
+        call("write_file", &json!({"path": "sub/../.ENV", "content": "x", "mode": "append"})),
+        call("write_file", &json!({"path": "alias", "content": "x", "mode": "append"})),
+        call("edit_file", &json!({"path": ".env", "old_str": "1", "new_str": "2"})),
+        call("apply_patch", &json!({"path": ".env", "patch": "@@ -1 +1 @@\n-TOKEN=1\n+TOKEN=2\n"})),
+        call("delete_file", &json!({"path": ".env"})),
         command("echo x > .env"),
         command("true && echo x >>'./.env'"),
         command("echo x | tee -a sub/../.env"),
         command("echo $(echo x > .env)"),
         command("echo x > alias"),
     ];
-    let read = ("read_file", json!({"path": ".env"}));
+    let read = call("read_file", &json!({"path": ".env"}));
     let all: Vec<_> = calls.iter().cloned().chain([read, command("cat .env")]).collect();
-    let server = Server::start(&script(&all));
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let server = Server::calls(all);
+    let json = lab.run_yolo(&server, &["--json"]).exits(0).json();
     let requests = server.requests();
     for (at, call) in calls.iter().enumerate() {
         let refused = result(&requests[at + 1]);
@@ -367,7 +346,7 @@ fn s11_protected_files_are_read_but_neither_written_patched_deleted_nor_redirect
 
 #[test]
 fn s11_a_sensitive_file_is_not_shown_by_commands_that_name_it() {
-    let lab = lab().file("secret.pem", "the secret\n");
+    let lab = Lab::with_a_txt().file("secret.pem", "the secret\n");
     let config = "guardrails: {sensitive_files: ['*.pem']}\n";
     let lab = lab.config(&format!("{config}{NO_BREAKERS}")).unprivileged();
     let commands = [
@@ -377,8 +356,8 @@ fn s11_a_sensitive_file_is_not_shown_by_commands_that_name_it() {
         "git diff --no-index a.txt secret.pem",
         "git show HEAD:secret.pem",
     ];
-    let server = Server::start(&script(&commands.map(command)));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let server = Server::calls(commands.map(command));
+    lab.run_yolo(&server, &[]).exits(0);
     for request in &server.requests()[1..] {
         assert!(
             result(request).contains("Sensitive file blocked by guardrail: secret.pem"),
@@ -391,11 +370,11 @@ fn s11_a_sensitive_file_is_not_shown_by_commands_that_name_it() {
 
 #[test]
 fn s11_gits_and_our_own_configuration_are_protected_without_being_asked_for() {
-    let lab = lab().file(".git/config", "[core]\n").unprivileged();
-    let hook = ("write_file", json!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"}));
-    let own = ("write_file", json!({"path": ".agent/config.yaml", "content": "mode: yolo\n"}));
-    let server = Server::start(&script(&[hook, own, command("echo x > .git/config")]));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let lab = Lab::with_a_txt().file(".git/config", "[core]\n").unprivileged();
+    let hook = call("write_file", &json!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"}));
+    let own = call("write_file", &json!({"path": ".agent/config.yaml", "content": "mode: yolo\n"}));
+    let server = Server::calls([hook, own, command("echo x > .git/config")]);
+    lab.run_yolo(&server, &[]).exits(0);
     for request in &server.requests()[1..] {
         assert!(result(request).contains("Protected file blocked by guardrail"), "{}", result(request));
     }
@@ -405,9 +384,9 @@ fn s11_gits_and_our_own_configuration_are_protected_without_being_asked_for() {
 
 #[test]
 fn t23_a_tool_outside_the_agents_list_is_neither_offered_nor_run() {
-    let lab = lab().unprivileged();
-    let server = Server::start(&script(&[write("new.txt"), command("touch made")]));
-    let json = lab.run(&server, &["--agent", "plan", "--mode", "yolo", "--json"]).exits(0).json();
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::calls([write("new.txt"), command("touch made")]);
+    let json = lab.run_yolo(&server, &["--agent", "plan", "--json"]).exits(0).json();
     let requests = server.requests();
     assert_eq!(tools(&requests[0]), ["find_files", "grep", "list_files", "read_file", "search_code"]);
     for (request, tool) in requests[1..].iter().zip(["write_file", "run_command"]) {
@@ -423,15 +402,15 @@ fn t23_a_tool_outside_the_agents_list_is_neither_offered_nor_run() {
 fn o28_a_dry_run_reads_and_only_describes_what_it_would_change() {
     let hooks =
         "hooks: {pre_tool_use: [{command: touch hooked}], session_start: [{command: touch hooked}]}\n";
-    let lab = lab().config(hooks).unprivileged();
+    let lab = Lab::with_a_txt().config(hooks).unprivileged();
     let calls = [
-        ("read_file", json!({"path": "a.txt"})),
-        ("edit_file", json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"})),
+        call("read_file", &json!({"path": "a.txt"})),
+        call("edit_file", &json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"})),
         write("new.txt"),
         command("touch made"),
     ];
     for mode in ["confirm-all", "confirm-sensitive", "yolo"] {
-        let server = Server::start(&script(&calls));
+        let server = Server::calls(calls.clone());
         let done = AtTerminal::start(&lab, &server, &["--dry-run", "--mode", mode]).finish().exits(0);
         assert!(!done.stderr.contains(QUESTION), "{mode}:\n{}", done.stderr);
         let requests = server.requests();
@@ -449,9 +428,9 @@ fn o28_a_dry_run_reads_and_only_describes_what_it_would_change() {
 
 #[test]
 fn o28_standard_error_ends_with_the_plan_whatever_the_level() {
-    let lab = lab().unprivileged();
+    let lab = Lab::with_a_txt().unprivileged();
     for flags in [&["--dry-run"][..], &["--dry-run", "--quiet"], &["--dry-run", "--json"]] {
-        let server = Server::start(&script(&[write("new.txt"), command("touch made")]));
+        let server = Server::calls([write("new.txt"), command("touch made")]);
         let done = lab.run(&server, flags).exits(0);
         let (_, plan) = done.stderr.split_once("## Dry Run Plan\n").unwrap();
         let lines: Vec<&str> = plan.lines().collect();
@@ -459,18 +438,19 @@ fn o28_standard_error_ends_with_the_plan_whatever_the_level() {
         assert!(lines.contains(&"   +new"), "{plan}");
         assert_eq!(lines.last(), Some(&"2. run_command touch made"), "{plan}");
     }
-    let server = Server::start(&script(&[("read_file", json!({"path": "a.txt"}))]));
+    let server = Server::calls([call("read_file", &json!({"path": "a.txt"}))]);
     let done = lab.run(&server, &["--dry-run"]).exits(0);
     assert!(done.stderr.ends_with("## Dry Run Plan\nNo write actions were planned.\n"), "{}", done.stderr);
-    let server = Server::start(&script(&[]));
+    let server = Server::calls([]);
     assert!(!lab.run(&server, &[]).exits(0).stderr.contains("Dry Run"));
 }
 
 #[test]
 fn o28_what_is_forbidden_stays_forbidden_in_a_dry_run() {
-    let lab = lab().file(".env", "x").config("guardrails: {protected_files: [.env]}\n").unprivileged();
+    let lab =
+        Lab::with_a_txt().file(".env", "x").config("guardrails: {protected_files: [.env]}\n").unprivileged();
     let server =
-        Server::start(&script(&[("write_file", json!({"path": ".env", "content": "y", "mode": "append"}))]));
+        Server::calls([call("write_file", &json!({"path": ".env", "content": "y", "mode": "append"}))]);
     let done = lab.run(&server, &["--dry-run"]).exits(0);
     assert!(result(&server.requests()[1]).contains("Protected file"));
     assert!(done.stderr.contains("1 action was refused") && done.stderr.contains("agent help permissions"));

@@ -3,33 +3,19 @@
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::work::{names, newest_id, resume};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A repository with one commit, and a pipeline beside it.
-fn lab(pipeline: &str) -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
-    fs::write(lab.outside().join("p.yaml"), pipeline).unwrap();
-    lab
-}
-
-/// The id of the newest record.
-fn newest_id(lab: &Lab) -> String {
-    lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned()
-}
-
 fn args<'a>(url: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     let model = ["--model", "openai/mock", "--api-base", url, "--api-key", KEY, "--mode", "yolo"];
     [&["pipeline"], words, &model[..]].concat()
 }
 
-fn run(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
+fn run_pipeline(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
     lab.agent(&args(&server.url(), &[&["../p.yaml"], more].concat()))
 }
 
@@ -42,25 +28,22 @@ fn prompt(server: &Server, request: usize) -> String {
 
 /// A server that answers every request with the same text.
 fn answers(text: &str) -> Server {
-    Server::start(&json!({"turns": [{"text": text, "repeat": 20}]}).to_string())
-}
-
-/// The names of the runs of a document.
-fn names(json: &Value) -> Vec<&str> {
-    json["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect()
+    Server::turns(json!([{"text": text, "repeat": 20}]))
 }
 
 #[test]
 fn a09_steps_run_in_order_and_an_output_is_a_variable_of_the_steps_after_it() {
-    let lab = lab("name: demo
+    let lab = Lab::repository().pipeline(
+        "name: demo
 variables: {branch: main, level: low}
 steps:
   - {name: plan, prompt: 'Plan {{branch}} {{ level }} {{unknown}}', output_var: plan}
   - {name: show, run: 'printf \"%s on %s\\n\" \"$AGENT_VAR_PLAN\" \"$AGENT_VAR_BRANCH\"', output_var: shown}
   - {name: do, prompt: 'Do: {{shown}}.'}
-");
+",
+    );
     let server = Server::start("turns: [{text: the plan}, {text: the end}]");
-    let json = run(&lab, &server, &["--var", "level=high", "--json"]).exits(0).json();
+    let json = run_pipeline(&lab, &server, &["--var", "level=high", "--json"]).exits(0).json();
     assert_eq!(prompt(&server, 0), "Plan main high {{unknown}}");
     assert_eq!(prompt(&server, 1), "Do: the plan on main.");
     assert_eq!(
@@ -75,11 +58,9 @@ steps:
 
 #[test]
 fn a09_the_agents_of_a_chain_receive_the_answer_of_the_one_before() {
-    let lab = lab(
-        "steps: [{name: c, prompt: 'The task', chain: [plan, review], output_var: x}, {prompt: 'x is {{x}}'}]",
-    );
+    let lab = Lab::repository().pipeline("steps: [{name: c, prompt: 'The task', chain: [plan, review], output_var: x}, {prompt: 'x is {{x}}'}]");
     let server = Server::start("turns: [{text: a plan}, {text: a review}, {text: end}]");
-    let json = run(&lab, &server, &["--json"]).exits(0).json();
+    let json = run_pipeline(&lab, &server, &["--json"]).exits(0).json();
     assert_eq!(names(&json), ["c/1", "c/2", "step-2"]);
     let second = prompt(&server, 1);
     assert!(
@@ -93,11 +74,13 @@ fn a09_the_agents_of_a_chain_receive_the_answer_of_the_one_before() {
 
 #[test]
 fn a10_all_errors_are_reported_at_once_with_their_positions() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline(
+        "steps:
   - task: do it
   - {name: x, run: 'echo {{y}}', agnt: build}
   - {prompt: '', agent: nobody, if: 'a =='}
-");
+",
+    );
     let server = answers("never");
     for words in [&["pipeline", "../p.yaml"][..], &["pipeline", "validate", "../p.yaml"]] {
         let done = lab.agent(words).exits(3);
@@ -113,19 +96,19 @@ fn a10_all_errors_are_reported_at_once_with_their_positions() {
             assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
         }
     }
-    let json = run(&lab, &server, &["--json"]).exits(3).json();
+    let json = run_pipeline(&lab, &server, &["--json"]).exits(3).json();
     assert!(json["error"]["message"].as_str().unwrap().contains("did you mean `prompt`?"), "{json}");
     assert_eq!((&json["stop_reason"], server.requests().len()), (&Value::Null, 0));
     let done = lab.agent(&["pipeline", "validate", "../none.yaml"]).exits(3);
     assert!(done.stderr.contains("../none.yaml does not exist"), "{}", done.stderr);
-    fs::write(lab.outside().join("p.yaml"), "steps: [{run: 'true'}]").unwrap();
+    let lab = lab.pipeline("steps: [{run: 'true'}]");
     let done = lab.agent(&["pipeline", "validate", "../p.yaml"]).exits(0);
     assert_eq!(done.stdout, "../p.yaml: valid, 1 steps\n");
 }
 
 #[test]
 fn a11_a_step_whose_condition_is_false_is_skipped() {
-    let lab = lab("variables: {run: 'no', level: '3'}
+    let lab = Lab::repository().pipeline("variables: {run: 'no', level: '3'}
 steps:
   - {name: truth, condition: '{{run}}', run: touch no1}
   - {name: expression, if: 'level|number > 3', run: touch no2}
@@ -156,7 +139,7 @@ fn a11_a_condition_that_cannot_be_decided_is_a_failure() {
         ("if: misspelt == 'x'", "if: `misspelt == 'x'`: undefined value", 1, "run_failed"),
         ("if_command: sleep 60", "It took longer than its 1 s and was ended", 5, "timeout"),
     ] {
-        let lab = lab(&format!("steps: [{{name: a, {condition}, run: touch no}}]"));
+        let lab = Lab::repository().pipeline(format!("steps: [{{name: a, {condition}, run: touch no}}]"));
         let done = lab.agent(&["pipeline", "../p.yaml", "--json", "--timeout", "1"]).exits(code);
         let json = done.json();
         let message = json["runs"][0]["error"]["message"].as_str().unwrap();
@@ -173,24 +156,24 @@ fn a12_a_failing_step_stops_the_pipeline() {
         ("run: sleep 60, timeout: 1", 5, "timeout"),
         ("prompt: hang, timeout: 1", 5, "timeout"),
     ] {
-        let lab = lab(&format!("steps: [{{name: a, {step}}}, {{run: touch after}}]"));
+        let lab = Lab::repository().pipeline(format!("steps: [{{name: a, {step}}}, {{run: touch after}}]"));
         let server = Server::start("turns: [{fault: hang}]");
-        let json = run(&lab, &server, &["--json"]).exits(code).json();
+        let json = run_pipeline(&lab, &server, &["--json"]).exits(code).json();
         assert_eq!((&json["stop_reason"], lab.exists("after")), (&json!(reason), false), "{step}");
         assert_eq!(names(&json), ["a"], "{step}");
     }
-    let lab = lab("steps: [{prompt: x}, {run: touch after}]");
+    let lab = Lab::repository().pipeline("steps: [{prompt: x}, {run: touch after}]");
     let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}}]");
-    let json = run(&lab, &server, &["--json"]).exits(4).json();
+    let json = run_pipeline(&lab, &server, &["--json"]).exits(4).json();
     assert_eq!((&json["stop_reason"], lab.exists("after")), (&json!("run_failed"), false));
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}], repeat: 9}]");
-    let json = run(&lab, &server, &["--json", "--max-steps", "1"]).exits(2).json();
+    let json = run_pipeline(&lab, &server, &["--json", "--max-steps", "1"]).exits(2).json();
     assert_eq!((&json["stop_reason"], lab.exists("after")), (&json!("step_failed"), false));
 }
 
 #[test]
 fn a12_continue_on_error_goes_on_but_is_no_success() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline("steps:
   - {name: a, run: 'exit 3', continue_on_error: true}
   - {name: b, run: 'true', checks: 'false', continue_on_error: true}
   - {name: c, if: no_such, run: 'true', continue_on_error: true}
@@ -210,7 +193,7 @@ fn a12_continue_on_error_goes_on_but_is_no_success() {
 
 #[test]
 fn a12_wrong_arguments_are_exit_3() {
-    let lab = lab("steps: [{name: a, run: touch no}, {name: b, run: touch no}]");
+    let lab = Lab::repository().pipeline("steps: [{name: a, run: touch no}, {name: b, run: touch no}]");
     for (more, why) in [
         (&["--from-step", "c"][..], "--from-step: no step is called `c`; the steps are a, b"),
         (&["--var", "x"], "--var x: write NAME=VALUE"),
@@ -225,11 +208,13 @@ fn a12_wrong_arguments_are_exit_3() {
 
 #[test]
 fn a13_a_commit_has_what_the_step_changed_and_nothing_that_was_there_before() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline(
+        "steps:
   - {name: write, prompt: write, checkpoint: commit}
   - {name: rest, run: 'echo x >> log.txt; git rm -q --cached d.txt; rm d.txt', checkpoint: commit}
   - {name: nothing, run: 'true', checkpoint: commit}
-");
+",
+    );
     fs::write(lab.ws().join("d.txt"), "d\n").unwrap();
     lab.git(&["add", "d.txt"]);
     lab.git(&["commit", "-q", "-m", "second"]);
@@ -243,7 +228,7 @@ fn a13_a_commit_has_what_the_step_changed_and_nothing_that_was_there_before() {
   - text: done
 ",
     );
-    let done = run(&lab, &server, &[]).exits(0);
+    let done = run_pipeline(&lab, &server, &[]).exits(0);
     assert!(
         done.stderr.contains("not in the checkpoint") && done.stderr.contains("a.txt, staged.txt"),
         "{}",
@@ -264,7 +249,7 @@ fn a13_a_commit_has_what_the_step_changed_and_nothing_that_was_there_before() {
 // Fault A4
 #[test]
 fn a_checkpoint_of_a_step_is_committed_in_a_linked_worktree() {
-    let lab = lab("steps: [{name: a, run: echo x > new.txt, checkpoint: commit}]");
+    let lab = Lab::repository().pipeline("steps: [{name: a, run: echo x > new.txt, checkpoint: commit}]");
     lab.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
     lab.agent(&["pipeline", "../p.yaml", "--workspace", "../linked"]).exits(0);
     assert_eq!(lab.git(&["log", "--format=%s", "side"]).trim(), "agent pipeline: a\nfirst");
@@ -277,7 +262,7 @@ fn a_checkpoint_is_the_first_commit_of_a_repository_without_one() {
         let lab = Lab::new().file("a.txt", "a\n");
         lab.git(&["init", "-q"]);
         let steps = format!("steps: [{{name: a, run: echo x > new.txt, checkpoint: {checkpoint}}}]");
-        fs::write(lab.outside().join("p.yaml"), steps).unwrap();
+        let lab = lab.pipeline(steps);
         let json = lab.agent(&["pipeline", "../p.yaml", "--json"]).exits(0).json();
         let reference = format!("refs/agent/{}/1", json["work_id"].as_str().unwrap());
         let named = lab.git(&["ls-tree", "-r", "--name-only", &reference]);
@@ -289,17 +274,19 @@ fn a_checkpoint_is_the_first_commit_of_a_repository_without_one() {
 
 #[test]
 fn a13_a_dry_run_prints_the_plan_without_a_request_or_a_process() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline(
+        "steps:
   - {name: a, prompt: 'Plan {{x}}', if_command: touch no, output_var: y, checks: touch no}
   - {name: b, run: touch no, checkpoint: commit}
-");
+",
+    );
     let server = answers("never");
-    let done = run(&lab, &server, &["--dry-run", "--var", "x=it", "--from-step", "b"]).exits(0);
+    let done = run_pipeline(&lab, &server, &["--dry-run", "--var", "x=it", "--from-step", "b"]).exits(0);
     assert_eq!(
         done.stdout,
         "1. a\n   skipped: it is before --from-step\n2. b\n   run: touch no\n   checkpoint: commit\n"
     );
-    let done = run(&lab, &server, &["--dry-run", "--var", "x=it", "--json"]).exits(0);
+    let done = run_pipeline(&lab, &server, &["--dry-run", "--var", "x=it", "--json"]).exits(0);
     assert!(
         done.json()["output"].as_str().unwrap().contains("   prompt: Plan it\n   check: touch no\n"),
         "{}",
@@ -311,7 +298,8 @@ fn a13_a_dry_run_prints_the_plan_without_a_request_or_a_process() {
 
 #[test]
 fn a13_a_pipeline_begins_with_the_step_that_is_named() {
-    let lab = lab("steps: [{name: a, run: touch a}, {name: b, run: touch b}, {name: c, run: touch c}]");
+    let lab = Lab::repository()
+        .pipeline("steps: [{name: a, run: touch a}, {name: b, run: touch b}, {name: c, run: touch c}]");
     let json = lab.agent(&["pipeline", "../p.yaml", "--from-step", "b", "--json"]).exits(0).json();
     assert!(!lab.exists("a") && lab.exists("b") && lab.exists("c"));
     assert_eq!(json["runs"][0]["skipped"], "it is before --from-step");
@@ -319,7 +307,7 @@ fn a13_a_pipeline_begins_with_the_step_that_is_named() {
 
 #[test]
 fn a14_a_checkpoint_is_a_reference_with_the_whole_work_that_is_not_committed() {
-    let lab = lab("steps: [{name: a, run: echo x > new.txt, checkpoint: true}]");
+    let lab = Lab::repository().pipeline("steps: [{name: a, run: echo x > new.txt, checkpoint: true}]");
     fs::write(lab.ws().join("a.txt"), "changed by the user\n").unwrap();
     let json = lab.agent(&["pipeline", "../p.yaml", "--json"]).exits(0).json();
     let reference = format!("refs/agent/{}/1", json["work_id"].as_str().unwrap());
@@ -328,7 +316,7 @@ fn a14_a_checkpoint_is_a_reference_with_the_whole_work_that_is_not_committed() {
     assert_eq!(lab.git(&["status", "--porcelain"]), " M a.txt\n?? new.txt\n");
     assert_eq!(json["runs"][0]["checks"][1]["name"], "checkpoint");
     let bare = Lab::new();
-    fs::write(bare.outside().join("p.yaml"), "steps: [{run: touch no, checkpoint: true}]").unwrap();
+    let bare = bare.pipeline("steps: [{run: touch no, checkpoint: true}]");
     let json = bare.agent(&["pipeline", "../p.yaml", "--json"]).exits(1).json();
     let message = json["runs"][0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("not a git repository") && !bare.exists("no"), "{message}");
@@ -337,7 +325,7 @@ fn a14_a_checkpoint_is_a_reference_with_the_whole_work_that_is_not_committed() {
 #[test]
 fn hostile_values_never_run_and_never_expand() {
     let hostile = "$(touch x) `touch x` {{y}} \"; touch x; ' \n touch x; \\";
-    let lab = lab("variables: {y: SECOND}
+    let lab = Lab::repository().pipeline("variables: {y: SECOND}
 steps:
   - {name: ask, prompt: ask, output_var: answer}
   - {name: show, run: 'printf %s \"$AGENT_VAR_ANSWER\" > out.txt; printf %s \"$AGENT_VAR_GIVEN\" > given.txt', if: 'answer == given', checks: 'test -n \"$AGENT_VAR_ANSWER\"'}
@@ -345,7 +333,7 @@ steps:
 ");
     let server = answers(hostile);
     let given = format!("given={hostile}");
-    let json = run(&lab, &server, &["--var", &given, "--json"]).exits(0).json();
+    let json = run_pipeline(&lab, &server, &["--var", &given, "--json"]).exits(0).json();
     assert_eq!((lab.read("out.txt").as_str(), lab.read("given.txt").as_str()), (hostile, hostile));
     assert_eq!(prompt(&server, 1), format!("[{hostile}][{hostile}]"));
     assert!(!lab.exists("x") && json["status"] == "success", "{json}");
@@ -353,9 +341,7 @@ steps:
 
 #[test]
 fn a_long_output_is_cut_for_its_variable_and_that_is_said() {
-    let lab = lab(
-        "steps: [{name: a, run: 'head -c 70000 /dev/zero | tr \"\\\\0\" x', output_var: x}, {run: 'printf %s \"$AGENT_VAR_X\" | wc -c'}]",
-    );
+    let lab = Lab::repository().pipeline("steps: [{name: a, run: 'head -c 70000 /dev/zero | tr \"\\\\0\" x', output_var: x}, {run: 'printf %s \"$AGENT_VAR_X\" | wc -c'}]");
     let done = lab.agent(&["pipeline", "../p.yaml"]).exits(0);
     assert_eq!(done.stdout.trim(), "65536");
     assert!(
@@ -368,7 +354,7 @@ fn a_long_output_is_cut_for_its_variable_and_that_is_said() {
 #[test]
 fn a_pipeline_of_the_workspace_runs_nothing_until_it_is_trusted() {
     let pipeline = "steps: [{prompt: x, if_command: touch no}, {run: sh ./tool.sh}]";
-    let lab = lab("").file("ci/p.yaml", pipeline).file("tool.sh", "touch ran\n");
+    let lab = Lab::repository().pipeline("").file("ci/p.yaml", pipeline).file("tool.sh", "touch ran\n");
     let server = answers("hi");
     let run = |more: &[&str]| lab.agent(&args(&server.url(), &[&["ci/p.yaml"], more].concat()));
     let done = run(&[]).exits(3);
@@ -388,8 +374,7 @@ fn a_pipeline_of_the_workspace_runs_nothing_until_it_is_trusted() {
     run(&[]).exits(3);
     lab.agent(&["trust", "--yes", "--pipeline", "ci/p.yaml"]).exits(0);
     run(&[]).exits(0);
-    lab.agent(&["run", "hi", "--model", "openai/mock", "--api-base", &server.url(), "--api-key", KEY])
-        .exits(0);
+    lab.agent_on(&server, &["run", "hi"]).exits(0);
     fs::write(lab.ws().join("tool.sh"), "touch other\n").unwrap();
     run(&[]).exits(3);
     run(&[&format!("--trust-workspace={hash}")]).exits(3);
@@ -403,7 +388,8 @@ fn a_pipeline_of_the_workspace_runs_nothing_until_it_is_trusted() {
 // Fault E8: below the root of a repository, its pipelines counted as the user's own.
 #[test]
 fn a_pipeline_of_the_repository_around_the_workspace_runs_nothing_until_it_is_trusted() {
-    let lab = lab("")
+    let lab = Lab::repository()
+        .pipeline("")
         .file("pl.yaml", "steps: [{run: sh ../tool.sh}]")
         .file("tool.sh", "touch ran\n")
         .file("sub/deep/x", "x");
@@ -453,9 +439,9 @@ fn append(line: &str) -> Value {
 
 #[test]
 fn a_pipeline_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
-    let lab = lab(LINES);
+    let lab = Lab::repository().pipeline(LINES);
     let turns = [append("one"), json!({"text": "the first"}), append("three"), json!({"fault": "hang"})];
-    let server = Server::start(&json!({"turns": turns}).to_string());
+    let server = Server::turns(turns);
     let running = lab.start(&args(&server.url(), &["../p.yaml", "--json"]));
     server.wait_for_request(4);
     running.signal(Signal::KILL);
@@ -464,8 +450,7 @@ fn a_pipeline_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
     assert!(listed.contains("pipeline  not ended  2 runs  ../p.yaml"), "{listed}");
     let id = listed.split_whitespace().next().unwrap();
     let again = Server::start("turns: [{text: the third}]");
-    let url = again.url();
-    let json = lab.agent(&["pipeline", "resume", id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
+    let json = resume(&lab, &again, "pipeline", id).exits(0).json();
     assert_eq!(lab.read("log.txt"), "one\ntwo\nthree\nfour\n");
     assert_eq!((names(&json), again.requests().len()), (vec!["one", "two", "three", "four"], 1));
     assert!(prompt(&again, 0).contains("three after the first"), "{}", prompt(&again, 0));
@@ -475,35 +460,37 @@ fn a_pipeline_that_was_killed_goes_on_where_it_was_and_repeats_nothing() {
 
 #[test]
 fn a_step_that_failed_is_tried_again_when_the_pipeline_is_resumed() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline(
+        "steps:
   - {name: a, run: echo a >> log.txt, checks: 'test -e fixed'}
   - {name: b, run: 'echo b >> log.txt; test -e mended'}
   - {name: c, prompt: work}
-");
+",
+    );
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: not done}]");
-    let json = run(&lab, &server, &["--json", "--max-steps", "1"]).exits(2).json();
+    let json = run_pipeline(&lab, &server, &["--json", "--max-steps", "1"]).exits(2).json();
     let id = json["work_id"].as_str().unwrap();
-    let resume = |more: &[&str], code| {
+    let resumed = |more: &[&str], code| {
         let url = server.url();
         let words = [&["pipeline", "resume", id, "--api-base", &url, "--api-key", KEY], more].concat();
         lab.agent(&words).exits(code).json()
     };
     fs::write(lab.ws().join("fixed"), "").unwrap();
-    assert_eq!(resume(&[], 1)["stop_reason"], "run_failed");
+    assert_eq!(resumed(&[], 1)["stop_reason"], "run_failed");
     fs::write(lab.ws().join("mended"), "").unwrap();
-    assert_eq!(resume(&[], 2)["stop_reason"], "step_failed");
+    assert_eq!(resumed(&[], 2)["stop_reason"], "step_failed");
     assert_eq!(lab.read("log.txt"), "a\nb\nb\n");
     let end = answers("done");
-    let url = end.url();
-    let json = lab.agent(&["pipeline", "resume", id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
+    let json = resume(&lab, &end, "pipeline", id).exits(0).json();
     assert_eq!((names(&json).len(), end.requests().len()), (3, 1));
 }
 
 #[test]
 fn a_run_that_cannot_start_after_others_is_in_the_document_and_starts_when_the_pipeline_is_resumed() {
-    let lab = lab("steps: [{name: a, run: echo a >> log.txt}, {name: b, prompt: x, budget: 1}]");
+    let lab = Lab::repository()
+        .pipeline("steps: [{name: a, run: echo a >> log.txt}, {name: b, prompt: x, budget: 1}]");
     let server = answers("done");
-    let json = run(&lab, &server, &["--json"]).exits(1).json();
+    let json = run_pipeline(&lab, &server, &["--json"]).exits(1).json();
     assert_eq!((names(&json), &json["stop_reason"]), (vec!["a", "b"], &json!("run_failed")));
     let message = json["runs"][1]["error"]["message"].as_str().unwrap();
     assert!(message.contains("the price of `openai/mock` is not known"), "{message}");
@@ -516,7 +503,7 @@ fn a_run_that_cannot_start_after_others_is_in_the_document_and_starts_when_the_p
 
 #[test]
 fn a_changed_file_is_not_resumed_and_the_changed_steps_are_named() {
-    let lab = lab("steps: [{name: a, run: 'true'}, {name: b, run: 'false'}]");
+    let lab = Lab::repository().pipeline("steps: [{name: a, run: 'true'}, {name: b, run: 'false'}]");
     let json = lab.agent(&["pipeline", "../p.yaml", "--json"]).exits(1).json();
     let id = json["work_id"].as_str().unwrap();
     fs::write(
@@ -536,7 +523,8 @@ fn a_changed_file_is_not_resumed_and_the_changed_steps_are_named() {
 
 #[test]
 fn a_command_that_is_interrupted_ends_the_pipeline_and_runs_again_when_it_is_resumed() {
-    let lab = lab("steps: [{name: a, run: 'touch began; test -e go || sleep 60'}, {run: touch after}]");
+    let lab = Lab::repository()
+        .pipeline("steps: [{name: a, run: 'touch began; test -e go || sleep 60'}, {run: touch after}]");
     let running = lab.start(&["pipeline", "../p.yaml", "--json"]);
     lab.wait_for_file("began");
     running.signal(Signal::INT);
@@ -550,7 +538,8 @@ fn a_command_that_is_interrupted_ends_the_pipeline_and_runs_again_when_it_is_res
 #[test]
 fn what_a_command_had_changed_when_it_was_killed_is_undone_before_it_runs_again() {
     let command = "echo line >> log.txt; echo new > a.txt; rm gone.txt; mkdir dir; touch dir/new; test -e go || { touch ready; sleep 60; }";
-    let lab = lab(&format!("steps: [{{name: a, run: '{command}'}}]"))
+    let lab = Lab::repository()
+        .pipeline(format!("steps: [{{name: a, run: '{command}'}}]"))
         .file("a.txt", "old")
         .file("gone.txt", "gone")
         .file(".gitignore", "go\n");
@@ -573,7 +562,8 @@ fn what_a_command_had_changed_when_it_was_killed_is_undone_before_it_runs_again(
 
 #[test]
 fn files_that_were_changed_after_a_command_was_killed_are_not_undone() {
-    let lab = lab("steps: [{name: a, run: 'touch ready; test -e go || sleep 60'}]")
+    let lab = Lab::repository()
+        .pipeline("steps: [{name: a, run: 'touch ready; test -e go || sleep 60'}]")
         .file("mine.txt", "old")
         .file("deleted.txt", "old");
     let running = lab.start(&["pipeline", "../p.yaml"]);
@@ -598,7 +588,8 @@ fn files_that_were_changed_after_a_command_was_killed_are_not_undone() {
 #[test]
 fn files_that_an_interrupted_command_only_made_visible_stay() {
     let command = "rm .gitignore; mv built moved; touch ready; test -e keep/go || sleep 60";
-    let lab = lab(&format!("steps: [{{name: a, run: '{command}'}}]"))
+    let lab = Lab::repository()
+        .pipeline(format!("steps: [{{name: a, run: '{command}'}}]"))
         .file(".gitignore", "secret.txt\nbuilt/\n")
         .file("secret.txt", "mine")
         .file("built/a.bin", "slow to build")
@@ -617,11 +608,12 @@ fn files_that_an_interrupted_command_only_made_visible_stay() {
 fn budget_and_time_are_those_of_all_steps_together() {
     let prices =
         "models:\n  openai/mock: {input: 0.01, output: 40, cached_read: 0.001, output_limit: 50000}\n";
-    let lab = lab("steps: [{prompt: a}, {prompt: b}, {prompt: c}, {prompt: d}]")
+    let lab = Lab::repository()
+        .pipeline("steps: [{prompt: a}, {prompt: b}, {prompt: c}, {prompt: d}]")
         .file("prices.yaml", prices)
         .config("costs: {prices_file: prices.yaml}");
     let server = Server::start("turns: [{text: more, usage: {input: 0, output: 10000}, repeat: 9}]");
-    let json = run(&lab, &server, &["--budget", "0.8", "--json"]).exits(2).json();
+    let json = run_pipeline(&lab, &server, &["--budget", "0.8", "--json"]).exits(2).json();
     assert_eq!(
         (&json["stop_reason"], &json["cost_usd"], server.requests().len()),
         (&json!("budget_exceeded"), &json!(0.8), 2)
@@ -629,7 +621,7 @@ fn budget_and_time_are_those_of_all_steps_together() {
     let lab = lab_of_sleepers();
     let json = lab.agent(&["pipeline", "../p.yaml", "--timeout", "1", "--json"]).exits(5).json();
     assert_eq!(json["stop_reason"], "timeout");
-    fs::write(lab.outside().join("p.yaml"), "steps: [{run: 'true', checks: sleep 60}]").unwrap();
+    let lab = lab.pipeline("steps: [{run: 'true', checks: sleep 60}]");
     let json = lab.agent(&["pipeline", "../p.yaml", "--timeout", "1", "--json"]).exits(5).json();
     assert_eq!(
         (&json["stop_reason"], &json["runs"][0]["checks"][1]["passed"]),
@@ -644,20 +636,20 @@ fn budget_and_time_are_those_of_all_steps_together() {
 }
 
 fn lab_of_sleepers() -> Lab {
-    lab("steps: [{run: sleep 60}, {run: sleep 60}]")
+    Lab::repository().pipeline("steps: [{run: sleep 60}, {run: sleep 60}]")
 }
 
 #[test]
 fn an_answer_fits_the_schema_of_its_step() {
-    let lab = lab("steps:
+    let lab = Lab::repository().pipeline("steps:
   - {name: a, prompt: x, output_schema: {type: object, required: [n], properties: {n: {type: integer}}}, output_var: v}
   - {name: b, run: 'printf %s \"$AGENT_VAR_V\"'}
 ");
     let server = Server::start("turns: [{text: '{\"n\": 1}'}]");
-    let json = run(&lab, &server, &["--json"]).exits(0).json();
+    let json = run_pipeline(&lab, &server, &["--json"]).exits(0).json();
     assert_eq!((&json["runs"][0]["output"], &json["output"]), (&json!({"n": 1}), &json!("{\"n\":1}")));
-    fs::write(lab.outside().join("p.yaml"), "steps: [{prompt: x, output_schema: none.json}]").unwrap();
-    run(&lab, &server, &[]).exits(3);
+    let lab = lab.pipeline("steps: [{prompt: x, output_schema: none.json}]");
+    run_pipeline(&lab, &server, &[]).exits(3);
 }
 
 /// The examples of the manual: blocks that begin with `name:`.
@@ -684,9 +676,9 @@ fn the_examples_of_the_manual_are_pipelines_and_the_one_for_ci_runs() {
     let page = Lab::new().agent(&["help", "pipeline"]).exits(0).stdout;
     let examples = examples(&page);
     assert_eq!(examples.len(), 3, "{page}");
-    let lab = lab("");
+    let mut lab = Lab::repository();
     for example in &examples {
-        fs::write(lab.outside().join("p.yaml"), example).unwrap();
+        lab = lab.pipeline(example);
         lab.agent(&["pipeline", "validate", "../p.yaml"]).exits(0);
     }
     let ci = examples.iter().find(|example| example.starts_with("name: ci")).unwrap();

@@ -3,19 +3,12 @@
 use crate::support::run::{Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
-use crate::support::work::{has_data, names, on_server};
+use crate::support::work::{debaters, has_data, names, on_server};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A workspace with a pipeline beside it.
-fn lab(pipeline: &str) -> Lab {
-    let lab = Lab::new();
-    fs::write(lab.outside().join("p.yaml"), pipeline).unwrap();
-    lab
-}
-
-fn run(lab: &Lab, more: &[&str], code: i32) -> Value {
+fn document_of(lab: &Lab, more: &[&str], code: i32) -> Value {
     lab.agent(&[&["pipeline", "../p.yaml", "--json"], more].concat()).exits(code).json()
 }
 
@@ -53,7 +46,7 @@ const PIPE: &str = "steps:
 
 #[test]
 fn a09_steps_of_parallel_run_at_the_same_time_and_their_outputs_are_variables_after_it() {
-    let json = run(&lab(PIPE), &[], 0);
+    let json = document_of(&Lab::new().pipeline(PIPE), &[], 0);
     schema::valid(&schema::of("work"), &json);
     assert_eq!(names(&json), ["prepare", "write", "read", "both", "after"]);
     assert_eq!(json["output"], "sent, wrote\n## write\n\nwrote\n\n## read\n\nsent");
@@ -62,25 +55,30 @@ fn a09_steps_of_parallel_run_at_the_same_time_and_their_outputs_are_variables_af
 
 #[test]
 fn a09_no_more_steps_run_at_the_same_time_than_there_are_workers() {
-    let lab = lab("steps:
+    let lab = Lab::new()
+        .pipeline(
+            "steps:
   - parallel:
       - {name: a, run: 'touch a; for i in 1 2 3 4 5 6 7 8 9 10; do test ! -e b || exit 1; sleep 0.05; done'}
       - {name: b, run: touch b}
-")
-    .config("parallel: {workers: 1}");
-    assert_eq!(names(&run(&lab, &[], 0)), ["a", "b", "step-1"]);
+",
+        )
+        .config("parallel: {workers: 1}");
+    assert_eq!(names(&document_of(&lab, &[], 0)), ["a", "b", "step-1"]);
 }
 
 #[test]
 fn a09_agents_of_parallel_work_at_the_same_time_and_only_read() {
-    let lab = lab("variables: {what: b.txt}
+    let lab = Lab::new().pipeline(
+        "variables: {what: b.txt}
 steps:
   - name: looks
     parallel:
       - {name: a, prompt: 'Look at {{what}}', model: openai/a, output_var: a}
       - {name: b, prompt: Look, model: openai/b, agent: build, output_var: b}
   - {name: sum, prompt: '{{a}} and {{b}}'}
-");
+",
+    );
     let calls = "turns: [{calls: [
       {name: write_file, arguments: {path: b.txt, content: x}},
       {name: run_command, arguments: {command: touch c.txt}}], delay_ms: 500}, {text: from a}]";
@@ -109,15 +107,15 @@ fn a12_a_failing_step_of_parallel_stops_the_pipeline_after_the_others_have_ended
         ("run: sleep 60, timeout: 1", 5, "timeout", ["partial", "success", "partial"]),
         ("if: missing, run: 'true'", 1, "run_failed", ["failed", "success", "failed"]),
     ] {
-        let lab = lab(&format!(
+        let lab = Lab::new().pipeline(format!(
             "steps: [{{name: p, parallel: [{{name: a, {step}}}, {{name: b, run: 'sleep 0.3; touch b'}}]}}, {{run: touch after}}]"
         ));
-        let json = run(&lab, &[], code);
+        let json = document_of(&lab, &[], code);
         assert_eq!((&json["stop_reason"], names(&json)), (&json!(reason), vec!["a", "b", "p"]), "{step}");
         assert_eq!(statuses(&json), statuses_of_steps, "{step}");
         assert!(lab.exists("b") && !lab.exists("after"), "{step}");
     }
-    let lab = lab("steps: [{parallel: [{name: a, prompt: x}, {name: b, run: touch b}]}]");
+    let lab = Lab::new().pipeline("steps: [{parallel: [{name: a, prompt: x}, {name: b, run: touch b}]}]");
     let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}}]");
     let json = run_on(&lab, &server, &[], 4);
     assert_eq!((&json["stop_reason"], lab.exists("b")), (&json!("run_failed"), true));
@@ -125,7 +123,8 @@ fn a12_a_failing_step_of_parallel_stops_the_pipeline_after_the_others_have_ended
 
 #[test]
 fn a12_a_run_of_parallel_that_cannot_start_is_in_the_document_and_the_others_end() {
-    let lab = lab("steps: [{parallel: [{name: a, prompt: x, budget: 1}, {name: b, run: touch b}]}]");
+    let lab = Lab::new()
+        .pipeline("steps: [{parallel: [{name: a, prompt: x, budget: 1}, {name: b, run: touch b}]}]");
     let server = Server::start("turns: [{text: never}]");
     let json = run_on(&lab, &server, &[], 1);
     let message = json["runs"][0]["error"]["message"].as_str().unwrap();
@@ -138,27 +137,28 @@ fn a12_continue_on_error_goes_on_after_parallel_but_is_no_success() {
         "steps: [{name: p, parallel: [{name: a, run: exit 3, continue_on_error: true}, {run: 'true'}]}, {run: touch after}]",
         "steps: [{name: p, continue_on_error: true, parallel: [{name: a, run: exit 3}, {run: 'true'}]}, {run: touch after}]",
     ] {
-        let lab = lab(pipeline);
-        let json = run(&lab, &[], 2);
+        let lab = Lab::new().pipeline(pipeline);
+        let json = document_of(&lab, &[], 2);
         assert_eq!((&json["stop_reason"], lab.exists("after")), (&json!("step_failed"), true), "{pipeline}");
     }
 }
 
 #[test]
 fn a12_the_timeout_of_parallel_ends_all_of_its_steps() {
-    let lab =
-        lab("steps: [{name: p, timeout: 1, parallel: [{name: a, run: sleep 60}, {name: b, prompt: x}]}]");
+    let lab = Lab::new().pipeline(
+        "steps: [{name: p, timeout: 1, parallel: [{name: a, run: sleep 60}, {name: b, prompt: x}]}]",
+    );
     let json = run_on(&lab, &Server::start("turns: [{fault: hang}]"), &[], 5);
     assert_eq!((&json["stop_reason"], statuses(&json)), (&json!("timeout"), vec!["partial"; 3]));
 }
 
 #[test]
 fn a11_steps_of_a_skipped_parallel_step_are_skipped() {
-    let lab = lab("steps:
+    let lab = Lab::new().pipeline("steps:
   - {name: p, condition: 'no', parallel: [{name: a, run: touch no}, {name: b, run: touch no}]}
   - {name: q, parallel: [{name: c, condition: '0', run: touch no}, {name: d, if: \"steps.a.status == 'skipped'\", run: touch yes}]}
 ");
-    let json = run(&lab, &[], 0);
+    let json = document_of(&lab, &[], 0);
     let skipped: Vec<bool> =
         json["runs"].as_array().unwrap().iter().map(|run| run["skipped"].is_string()).collect();
     assert_eq!(
@@ -170,10 +170,12 @@ fn a11_steps_of_a_skipped_parallel_step_are_skipped() {
 
 #[test]
 fn a13_the_plan_shows_the_steps_of_parallel_and_the_models_of_consolidate() {
-    let lab = lab("steps:
+    let lab = Lab::new().pipeline(
+        "steps:
   - {name: p, parallel: [{name: a, run: touch no}, {prompt: 'Look {{x}}'}]}
   - {name: q, consolidate: {question: 'Which {{x}}?', models: [openai/a, openai/b], judge: openai/c}}
-");
+",
+    );
     let done = lab.agent(&["pipeline", "../p.yaml", "--dry-run", "--var", "x=it"]).exits(0);
     assert_eq!(
         done.stdout,
@@ -184,7 +186,7 @@ fn a13_the_plan_shows_the_steps_of_parallel_and_the_models_of_consolidate() {
 
 #[test]
 fn a10_steps_of_parallel_have_no_steps_of_their_own() {
-    let lab = lab("steps:\n  - parallel:\n      - {name: a, parallel: [{run: touch no}]}\n");
+    let lab = Lab::new().pipeline("steps:\n  - parallel:\n      - {name: a, parallel: [{run: touch no}]}\n");
     let done = lab.agent(&["pipeline", "../p.yaml"]).exits(3);
     assert!(
         done.stderr.contains("../p.yaml:3:19: a step of `parallel` cannot have `parallel`"),
@@ -198,7 +200,8 @@ fn a10_steps_of_parallel_have_no_steps_of_their_own() {
 fn the_budget_is_one_for_the_steps_of_parallel() {
     let prices =
         "models:\n  openai/mock: {input: 0.01, output: 40, cached_read: 0.001, output_limit: 50000}\n";
-    let lab = lab("steps: [{parallel: [{prompt: a}, {prompt: b}, {prompt: c}]}, {prompt: d}]")
+    let lab = Lab::new()
+        .pipeline("steps: [{parallel: [{prompt: a}, {prompt: b}, {prompt: c}]}, {prompt: d}]")
         .file("prices.yaml", prices)
         .config(
             "costs: {prices_file: prices.yaml}\nllm: {max_output_tokens: 10000}\nloop: {on_limit: stop}\n",
@@ -211,9 +214,7 @@ fn the_budget_is_one_for_the_steps_of_parallel() {
 
 #[test]
 fn an_interrupt_ends_all_steps_of_parallel_and_they_run_again_when_the_pipeline_is_resumed() {
-    let lab = lab(
-        "steps: [{parallel: [{name: a, run: 'touch began; test -e go || sleep 60'}, {name: b, prompt: x}]}, {run: touch after}]",
-    );
+    let lab = Lab::new().pipeline("steps: [{parallel: [{name: a, run: 'touch began; test -e go || sleep 60'}, {name: b, prompt: x}]}, {run: touch after}]");
     let server = Server::start("turns: [{fault: hang}]");
     let running = start_on(&lab, &server);
     server.wait_for_request(1);
@@ -225,7 +226,7 @@ fn an_interrupt_ends_all_steps_of_parallel_and_they_run_again_when_the_pipeline_
     let json = newest(&lab);
     assert_eq!((&json["stop_reason"], lab.exists("after")), (&json!("user_interrupt"), false));
     fs::write(lab.ws().join("go"), "").unwrap();
-    let again = Server::start("turns: [{text: done}]");
+    let again = Server::done();
     let words = ["pipeline", "resume", json["work_id"].as_str().unwrap()];
     lab.agent(&on_server(&words, &again.url())).exits(0);
     assert!(lab.exists("after") && again.requests().len() == 1);
@@ -233,14 +234,16 @@ fn an_interrupt_ends_all_steps_of_parallel_and_they_run_again_when_the_pipeline_
 
 #[test]
 fn steps_of_parallel_that_ended_before_a_kill_are_not_repeated() {
-    let lab = lab("steps:
+    let lab = Lab::new().pipeline(
+        "steps:
   - name: p
     parallel:
       - {name: a, run: 'echo a >> log.txt', output_var: a}
       - {name: b, prompt: x, output_var: b}
       - {name: c, run: 'echo c >> log.txt'}
   - {name: d, run: 'echo \"d $AGENT_VAR_B\" >> log.txt'}
-");
+",
+    );
     let server = Server::start("turns: [{fault: hang}]");
     let running = start_on(&lab, &server);
     server.wait_for_request(1);
@@ -290,14 +293,9 @@ steps:
 ";
 const YES: &str = r#"{text: '{"agreed": true, "reason": "both say x"}'}"#;
 
-fn debaters(a: &str, b: &str, judge: &str) -> Server {
-    let scripts = [a, b, judge].map(|turns| format!("turns: [{turns}]"));
-    Server::by_model(&[("a", &scripts[0]), ("b", &scripts[1]), ("judge", &scripts[2])])
-}
-
 #[test]
 fn a19_a_debate_is_a_step_and_its_summary_is_the_output() {
-    let lab = lab(DEBATE);
+    let lab = Lab::new().pipeline(DEBATE);
     let server = debaters("{text: x}", "{text: y}", &format!("{YES}, {{text: it is x}}"));
     let json = run_on(&lab, &server, &[], 0);
     schema::valid(&schema::of("work"), &json);
@@ -320,7 +318,7 @@ fn a19_a_debate_is_a_step_and_its_summary_is_the_output() {
 
 #[test]
 fn a19_a_debate_that_cannot_be_held_fails_its_step() {
-    let lab = lab(DEBATE);
+    let lab = Lab::new().pipeline(DEBATE);
     let server = debaters("{text: x}", "{fault: {http: {status: 401, body: no}}}", YES);
     let json = run_on(&lab, &server, &[], 4);
     assert_eq!((&json["stop_reason"], names(&json).len()), (&json!("run_failed"), 2));
@@ -340,19 +338,15 @@ fn a19_a_debate_that_cannot_be_held_fails_its_step() {
 
 #[test]
 fn a19_the_timeout_of_a_step_bounds_its_debate() {
-    let lab = lab(
-        "steps: [{timeout: 1, consolidate: {question: q, models: [openai/a, openai/b], judge: openai/judge}}]",
-    );
+    let lab = Lab::new().pipeline("steps: [{timeout: 1, consolidate: {question: q, models: [openai/a, openai/b], judge: openai/judge}}]");
     let json = run_on(&lab, &debaters("{text: x}", "{fault: hang}", YES), &[], 5);
     assert_eq!(json["stop_reason"], "timeout");
 }
 
 #[test]
 fn a19_a_debate_whose_models_could_not_be_reached_is_held_when_the_pipeline_is_resumed() {
-    let lab = lab(
-        "steps: [{name: one, run: 'true'}, {name: two, consolidate: {question: q, models: [openai/a, openai/b], judge: openai/judge}}]",
-    );
-    let json = run(&lab, &[], 1);
+    let lab = Lab::new().pipeline("steps: [{name: one, run: 'true'}, {name: two, consolidate: {question: q, models: [openai/a, openai/b], judge: openai/judge}}]");
+    let json = document_of(&lab, &[], 1);
     assert_eq!((names(&json), statuses(&json)), (vec!["one", "two"], vec!["success", "failed"]));
     let server = debaters("{text: x}", "{text: y}", &format!("{YES}, {{text: it is x}}"));
     let words = ["pipeline", "resume", json["work_id"].as_str().unwrap()];

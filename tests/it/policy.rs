@@ -1,17 +1,11 @@
 //! Rules about calls, what explains them, and the answers of the person who is asked.
 
-use crate::support::calls::{call, results, script};
+use crate::support::calls::{call, command, results};
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::site::{Site, redirect};
 use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
-
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-
-fn command(text: &str) -> Value {
-    call("run_command", &json!({"command": text}))
-}
 
 fn write(path: &str) -> Value {
     call("write_file", &json!({"path": path, "content": "new\n"}))
@@ -19,11 +13,6 @@ fn write(path: &str) -> Value {
 
 fn append(path: &str) -> Value {
     call("write_file", &json!({"path": path, "content": "more\n", "mode": "append"}))
-}
-
-/// One call in each turn.
-fn server(calls: impl IntoIterator<Item = Value>) -> Server {
-    Server::start(&script(&calls.into_iter().map(|call| vec![call]).collect::<Vec<_>>()))
 }
 
 /// A user's configuration with these rules.
@@ -45,7 +34,7 @@ fn s20_rules_decide_in_their_order_and_deny_in_every_mode() {
     };
     for (mode, asked) in [("confirm-all", "rule"), ("yolo", "rule")] {
         let lab = ruled(&rules);
-        let server = server(calls());
+        let server = Server::calls(calls());
         let json = lab.run(&server, &["--mode", mode, "--json"]).exits(0).json();
         let told = results(&server);
         assert!(told[1].contains("policy.rules[1]") && told[1].contains("written by people"), "{}", told[1]);
@@ -80,8 +69,8 @@ fn s20_a_rule_holds_for_arguments_that_a_hook_rewrote() {
         "policy": {"rules": [{"action": "deny", "command": "touch rewritten"}]},
     });
     let lab = Lab::new().config(&config.to_string());
-    let server = server([command("touch asked")]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([command("touch asked")]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(results(&server)[0].contains("policy.rules[0]"), "{:?}", results(&server));
     assert_eq!((lab.exists("asked"), lab.exists("rewritten")), (false, false));
 }
@@ -93,14 +82,14 @@ fn s20_a_rule_can_name_the_agent_and_the_host() {
         {"action": "deny", "host": "*.example.org"},
     ]);
     let config = json!({"policy": {"rules": rules}, "web": {"enabled": true, "allowed_hosts": ["*"]}});
-    let lab = Lab::new().file("a.txt", "alpha\n").config(&config.to_string());
+    let lab = Lab::with_a_txt().config(&config.to_string());
     let read = call("read_file", &json!({"path": "a.txt"}));
     let fetch = call("web_fetch", &json!({"url": "http://docs.example.org/"}));
-    let server = server([read.clone(), fetch]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([read.clone(), fetch]);
+    lab.run_yolo(&server, &[]).exits(0);
     let told = results(&server);
     assert!(told[0].contains("alpha") && told[1].contains("policy.rules[1]"), "{told:?}");
-    let server = self::server([read]);
+    let server = Server::calls([read]);
     lab.run(&server, &["--agent", "plan"]).exits(0);
     assert!(results(&server)[0].contains("policy.rules[0]"), "{:?}", results(&server));
 }
@@ -113,8 +102,8 @@ fn s20_a_redirect_does_not_lead_around_a_rule_about_a_host() {
         "web": {"enabled": true, "allowed_hosts": ["*"], "allowed_private": [site.address.to_string()]},
     });
     let lab = Lab::new().config(&config.to_string());
-    let server = server([call("web_fetch", &json!({"url": site.url("/")}))]);
-    lab.run(&server, &YOLO).exits(0);
+    let server = Server::calls([call("web_fetch", &json!({"url": site.url("/")}))]);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(results(&server)[0].contains("a permission rule names that host"), "{:?}", results(&server));
 }
 
@@ -128,7 +117,7 @@ fn s20_a_project_may_only_tighten_and_is_heard_last() {
     let user = json!([{"action": "deny", "path": "secret.txt"}]);
     for flags in [&[] as &[&str], &["--trust-workspace"]] {
         let lab = ruled(&user).file(".agent/config.yaml", project.to_string());
-        let server = server([write("secret.txt"), write("b.txt"), write("c.txt")]);
+        let server = Server::calls([write("secret.txt"), write("b.txt"), write("c.txt")]);
         let done = lab.run(&server, flags).exits(0);
         let told = results(&server);
         assert!(told[0].contains("Denied by a rule"), "{}", told[0]);
@@ -180,7 +169,7 @@ fn s20_policy_test_says_what_decides() {
 #[test]
 fn s23_a_no_with_a_reason_is_read_by_the_model() {
     let lab = Lab::new().unprivileged();
-    let server = server([write("a.txt"), write("b.txt")]);
+    let server = Server::calls([write("a.txt"), write("b.txt")]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     run.answer("no, put it below docs\r");
     run.answer("n\r");
@@ -202,7 +191,7 @@ fn s23_what_is_allowed_until_the_run_ends_is_said_and_nothing_else_is() {
         command("touch made"),
         command("touch made; touch other"),
     ];
-    let server = server(calls);
+    let server = Server::calls(calls);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     let shown = run.answer("a\r");
     assert!(shown.contains("a allows until this run ends: every call of write_file on a.txt"), "{shown}");
@@ -221,7 +210,7 @@ fn s23_what_is_allowed_until_the_run_ends_is_said_and_nothing_else_is() {
 fn s23_what_is_refused_is_not_asked_about_and_no_answer_lasts_for_it() {
     let rules = json!([{"action": "deny", "path": "b.txt"}]);
     let lab = ruled(&rules).unprivileged();
-    let server = server([write("a.txt"), write("b.txt"), write(".git/config")]);
+    let server = Server::calls([write("a.txt"), write("b.txt"), write(".git/config")]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     run.answer("a\r");
     run.finish().exits(0);

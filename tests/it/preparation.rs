@@ -5,13 +5,8 @@ use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
 fn contents(request: &Recorded) -> Vec<&str> {
-    let messages = request.body["messages"].as_array().unwrap();
+    let messages = request.messages();
     messages.iter().map(|message| message["content"].as_str().unwrap_or_default()).collect()
-}
-
-fn tools(request: &Recorded) -> Vec<&str> {
-    let tools = request.body["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -20,10 +15,10 @@ fn l39_mixed_plans_with_reading_tools_and_then_does_the_work_with_the_plan() {
     let lab = Lab::new();
     let done = lab.run(&server, &["--mixed", "--json"]).exits(0);
     let requests = server.requests();
-    assert_eq!(tools(&requests[0]), ["find_files", "grep", "list_files", "read_file", "search_code"]);
+    assert_eq!(requests[0].tools(), ["find_files", "grep", "list_files", "read_file", "search_code"]);
     let planner = contents(&requests[0]);
     assert!(planner[0].starts_with("You are `plan`.") && planner[1] == "task", "{planner:?}");
-    assert!(tools(&requests[1]).contains(&"write_file"));
+    assert!(requests[1].tools().contains(&"write_file".into()));
     let [system, task, plan] = contents(&requests[1])[..] else { panic!("{:?}", requests[1].body) };
     assert!(system.starts_with("You are `build`") && task == "task", "{system}");
     assert!(plan.contains("first a, then b") && plan.contains("`plan`"), "{plan}");
@@ -86,18 +81,15 @@ fn l39_the_log_says_that_it_plans_and_an_interrupt_then_ends_the_run() {
 }
 
 fn repository() -> Lab {
-    let lab = Lab::new()
+    Lab::new()
         .config("guardrails: {enabled: true, sensitive_files: [.env]}\n")
         .file("a.txt", "one\n")
-        .file(".env", "PASSWORD=old\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
-    lab
+        .file(".env", "PASSWORD=old\n")
+        .committed()
 }
 
 fn shown(lab: &Lab, reference: &str) -> (Vec<String>, String) {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = lab.run(&server, &[&format!("--context-git-diff={reference}"), "-v"]).exits(0);
     let requests = server.requests();
     (contents(&requests[0]).into_iter().map(str::to_owned).collect(), done.stderr)
@@ -155,7 +147,7 @@ fn k13_nothing_runs_that_the_repository_names() {
 /// What the model was told when little was left, in the last request.
 fn told_of_little(server: &Server) -> Vec<String> {
     let requests = server.requests();
-    let messages: &[Value] = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let messages: &[Value] = requests.last().unwrap().messages();
     let told = messages.iter().filter_map(|message| message["content"].as_str());
     told.filter(|text| text.contains("Little is left")).map(str::to_owned).collect()
 }
@@ -189,7 +181,7 @@ fn l09_the_model_is_told_when_little_time_is_left() {
 fn t24_a_call_is_ended_when_its_time_is_up_and_the_run_goes_on() {
     let call = "{calls: [{name: run_command, arguments: {command: 'echo begun; sleep 600', timeout: 600}}]}";
     let server = Server::start(&format!("turns: [{call}, {{text: done}}]"));
-    let done = Lab::new().run(&server, &["--mode", "yolo", "--tool-timeout", "1", "--json"]).exits(0);
+    let done = Lab::new().run_yolo(&server, &["--tool-timeout", "1", "--json"]).exits(0);
     let requests = server.requests();
     let told = contents(&requests[1]).pop().unwrap().to_owned();
     assert!(told.starts_with("Error: The call was ended: it took longer than the 1"), "{told}");

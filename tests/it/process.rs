@@ -58,7 +58,7 @@ fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn run(tier: Tier, spec: CommandSpec) -> CommandOutcome {
+fn launch(tier: Tier, spec: CommandSpec) -> CommandOutcome {
     block(launcher(tier).launch(spec, &CancellationToken::new())).unwrap()
 }
 
@@ -119,13 +119,13 @@ const STAYERS: usize = 7;
 #[test]
 fn the_exit_code_both_streams_and_the_signal_are_told() {
     for &tier in tiers() {
-        let exit = run(tier, script("echo out; echo err >&2; exit 3"));
+        let exit = launch(tier, script("echo out; echo err >&2; exit 3"));
         assert_eq!(exit.reason, ExitReason::Code(3));
         assert_eq!(
             (text(&exit.stdout.head), text(&exit.stderr.head)),
             ("out\n".to_owned(), "err\n".to_owned())
         );
-        assert_eq!(run(tier, script("kill -TERM $$")).reason, ExitReason::Signal(15));
+        assert_eq!(launch(tier, script("kill -TERM $$")).reason, ExitReason::Signal(15));
     }
 }
 
@@ -146,7 +146,7 @@ fn t15_a_timeout_kills_children_and_setsid_escapees() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let exit =
-            run(tier, CommandSpec { timeout: Duration::from_millis(500), ..script(&busy_tree(&seconds)) });
+            launch(tier, CommandSpec { timeout: Duration::from_millis(500), ..script(&busy_tree(&seconds)) });
         assert_eq!((exit.reason, count_sleepers(&seconds)), (ExitReason::TimedOut, 0));
         assert!(exit.duration < Duration::from_millis(500) + ALLOWED);
     }
@@ -156,7 +156,7 @@ fn t15_a_timeout_kills_children_and_setsid_escapees() {
 fn class_44_what_a_finished_command_leaves_behind_dies_with_it() {
     for &tier in tiers() {
         let seconds = unique_seconds();
-        let exit = run(tier, script(&format!("{} exit 0", stayers(&seconds))));
+        let exit = launch(tier, script(&format!("{} exit 0", stayers(&seconds))));
         assert_eq!((exit.reason, count_sleepers(&seconds)), (ExitReason::Code(0), 0));
         assert!(exit.duration < ALLOWED, "a grandchild that holds the pipe was waited for");
     }
@@ -421,7 +421,7 @@ fn a_command_cannot_end_its_own_guard_inside_a_namespace() {
     if !tiers().contains(&Tier::Namespace) {
         return;
     }
-    let exit = run(Tier::Namespace, script("kill -9 1; kill -9 $PPID; kill -TERM 1; echo alive; exit 4"));
+    let exit = launch(Tier::Namespace, script("kill -9 1; kill -9 $PPID; kill -TERM 1; echo alive; exit 4"));
     assert_eq!((exit.reason, text(&exit.stdout.head)), (ExitReason::Code(4), "alive\n".to_owned()));
 }
 
@@ -430,7 +430,7 @@ fn inside_a_namespace_only_the_command_is_seen() {
     if !tiers().contains(&Tier::Namespace) {
         return;
     }
-    let exit = run(Tier::Namespace, script("ls -d /proc/[0-9]* | wc -l; echo $$"));
+    let exit = launch(Tier::Namespace, script("ls -d /proc/[0-9]* | wc -l; echo $$"));
     let numbers: Vec<u32> =
         text(&exit.stdout.head).lines().map(|line| line.trim().parse().unwrap()).collect();
     assert!(numbers[0] <= 4 && numbers[1] <= 4, "{numbers:?}");
@@ -439,9 +439,9 @@ fn inside_a_namespace_only_the_command_is_seen() {
 #[test]
 fn t17_standard_input_is_empty_or_what_was_given() {
     for &tier in tiers() {
-        assert_eq!(text(&run(tier, script("cat; echo end")).stdout.head), "end\n");
+        assert_eq!(text(&launch(tier, script("cat; echo end")).stdout.head), "end\n");
         let long = "0123456789".repeat(100_000);
-        let exit = run(tier, CommandSpec { stdin: long.into_bytes(), ..script("wc -c") });
+        let exit = launch(tier, CommandSpec { stdin: long.into_bytes(), ..script("wc -c") });
         assert_eq!(text(&exit.stdout.head).trim(), "1000000");
     }
 }
@@ -472,7 +472,7 @@ fn t20_the_environment_is_what_was_allowed_and_given_but_never_a_secret() {
     for &tier in tiers() {
         let env = [("X", "given"), ("KEY", "sk-very-secret"), ("AUTH", "Bearer sk-very-secret")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let exit = run(tier, CommandSpec { argv: vec!["env".to_owned()], env, ..script("") });
+        let exit = launch(tier, CommandSpec { argv: vec!["env".to_owned()], env, ..script("") });
         let mut lines: Vec<String> = text(&exit.stdout.head).lines().map(str::to_owned).collect();
         lines.sort();
         let path = "PATH=/usr/local/bin:/usr/bin:/bin";
@@ -483,7 +483,8 @@ fn t20_the_environment_is_what_was_allowed_and_given_but_never_a_secret() {
 #[test]
 fn a_command_has_its_own_session_no_core_files_and_no_foreign_descriptors() {
     for &tier in tiers() {
-        let exit = run(tier, script("ulimit -c; ls /proc/self/fd; ps -o tty= -p $$ 2>/dev/null || echo '?'"));
+        let exit =
+            launch(tier, script("ulimit -c; ls /proc/self/fd; ps -o tty= -p $$ 2>/dev/null || echo '?'"));
         let text = text(&exit.stdout.head);
         let lines: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(lines, ["0", "0", "1", "2", "3", "?"], "3 is the directory that ls reads");
@@ -553,7 +554,7 @@ fn class_44_a_chain_of_processes_that_replace_each_other_is_caught() {
             timeout: Duration::from_millis(300),
             ..script("sh chain; sleep 60")
         };
-        let exit = run(tier, spec);
+        let exit = launch(tier, spec);
         assert_eq!(exit.reason, ExitReason::TimedOut);
         // A sweep has to be faster than the chain, which on a machine with other work takes it a while.
         assert!(exit.duration < Duration::from_secs(8), "{tier:?} took {:?}", exit.duration);
@@ -605,7 +606,7 @@ fn class_45_a_file_beyond_the_longest_is_not_written() {
     for &tier in tiers() {
         let dir = tempfile::tempdir().unwrap();
         let spec = CommandSpec { cwd: dir.path().into(), ..script("exec truncate -s 9G big") };
-        let exit = run(tier, spec);
+        let exit = launch(tier, spec);
         assert_eq!(exit.reason, ExitReason::Signal(25), "{tier:?}: SIGXFSZ");
         assert!(std::fs::metadata(dir.path().join("big")).unwrap().len() <= 8 << 30);
     }
@@ -640,7 +641,7 @@ fn class_45_endless_output_ends_with_the_time() {
     // A busy machine takes a while to start the command.
     let time = Duration::from_secs(1);
     for &tier in tiers() {
-        let exit = run(tier, CommandSpec { timeout: time, ..script("yes") });
+        let exit = launch(tier, CommandSpec { timeout: time, ..script("yes") });
         assert_eq!((exit.reason, exit.stdout.head.len()), (ExitReason::TimedOut, HEAD_BYTES));
         assert!(exit.duration < time + ALLOWED, "{:?}", exit.duration);
     }

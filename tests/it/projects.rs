@@ -31,7 +31,7 @@ fn has(program: &str) -> bool {
 }
 
 /// A lab in which the toolchains of the machine are found.
-fn lab() -> Lab {
+fn with_toolchains() -> Lab {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
     let place = |variable: &str, below: &str| {
         std::env::var(variable).unwrap_or_else(|_| home.join(below).to_string_lossy().into_owned())
@@ -46,7 +46,7 @@ fn s24_a_rust_project_is_built_and_tested() {
     if !has("cargo") {
         return;
     }
-    let lab = lab()
+    let lab = with_toolchains()
         .file("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n")
         .file("src/lib.rs", "#[test]\nfn adds() {\n    assert_eq!(1 + 1, 2);\n}\n");
     assert!(passes(&lab, "cargo test --offline --lib").contains("1 passed"));
@@ -59,7 +59,7 @@ fn s24_with_the_network_on_what_is_downloaded_is_kept_for_the_workspace() {
     }
     let package =
         |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
-    let lab = lab()
+    let lab = with_toolchains()
         .config("sandbox: {network: true}\n")
         .file("source/Cargo.toml", package("other"))
         .file("source/src/lib.rs", "pub fn one() -> u32 {\n    1\n}\n")
@@ -92,7 +92,7 @@ fn s24_a_python_project_with_servers_sockets_processes_and_terminals_is_tested()
     if !has("python3") || !has_own_network() {
         return;
     }
-    let lab = lab().file(
+    let lab = with_toolchains().file(
         "test_all.py",
         r#"
 import http.server, multiprocessing, os, pty, socket, tempfile, threading, unittest, urllib.request
@@ -135,7 +135,7 @@ fn s24_a_node_project_is_tested() {
     if !has("npm") {
         return;
     }
-    let lab = lab()
+    let lab = with_toolchains()
         .file("package.json", r#"{"name": "small", "version": "1.0.0", "scripts": {"test": "node --test"}}"#)
         .file(
             "small.test.js",
@@ -151,7 +151,7 @@ fn s24_a_go_project_is_tested() {
         eprintln!("go is not installed here");
         return;
     }
-    let lab = lab()
+    let lab = with_toolchains()
         .file("go.mod", "module small\n\ngo 1.19\n")
         .file("small_test.go", "package small\n\nimport \"testing\"\n\nfunc TestAdds(t *testing.T) {}\n");
     assert!(passes(&lab, "go test ./...").contains("ok"));
@@ -162,7 +162,7 @@ fn s24_a_c_project_is_made_and_run() {
     if !has("cc") || !has("make") {
         return;
     }
-    let lab = lab()
+    let lab = with_toolchains()
         .file("main.c", "#include <stdio.h>\nint main(void) { return puts(\"built\") < 0; }\n")
         .file("Makefile", "all:\n\tcc -o main main.c\n\t./main\n");
     assert!(passes(&lab, "make").contains("built"));
@@ -173,7 +173,7 @@ fn s24_git_works_on_files_branches_and_stashes_and_leaves_its_configuration_alon
     if !confines() {
         return;
     }
-    let lab = lab().file("a.txt", "a\n");
+    let lab = with_toolchains().file("a.txt", "a\n");
     let git = |args: &[&str]| {
         let mut git = Command::new("git");
         let git = git.args(args).current_dir(lab.ws()).stdout(Stdio::null());
@@ -203,8 +203,8 @@ fn s24_a_temporary_file_lasts_from_command_to_command_of_a_run_and_no_longer() {
          \x20 - {name: run_command, arguments: {command: 'cat $TMPDIR/x; cp $TMPDIR/x out'}}\n\
          - text: done\n",
     );
-    let lab = lab();
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let lab = with_toolchains();
+    lab.run_yolo(&server, &[]).exits(0);
     assert_eq!(lab.read("out"), "kept\n");
     let mut todo = vec![lab.home()];
     while let Some(directory) = todo.pop() {

@@ -24,11 +24,11 @@ fn rows() -> Vec<Provider> {
 
 /// A lab in which the first key variable of `row` is set.
 fn keyed(row: &Provider) -> Lab {
-    let lab = Lab::new().file("a.txt", "alpha\n").config("llm: {max_output_tokens: 777}");
+    let lab = Lab::with_a_txt().config("llm: {max_output_tokens: 777}");
     row.keys.first().into_iter().fold(lab, |lab, name| lab.env(name, KEY))
 }
 
-fn run(lab: &Lab, model: &str, base: &str, more: &[&str]) -> Finished {
+fn run_without_key(lab: &Lab, model: &str, base: &str, more: &[&str]) -> Finished {
     let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", base];
     lab.agent(&[&args, more].concat())
 }
@@ -36,7 +36,7 @@ fn run(lab: &Lab, model: &str, base: &str, more: &[&str]) -> Finished {
 /// Runs the task with a model of `row` on the scripted server; what was asked.
 fn play(row: &Provider, more: &[&str]) -> Vec<Recorded> {
     let server = Server::start(TASK);
-    let done = run(&keyed(row), &format!("{}/m", row.name), &server.url(), more).exits(0);
+    let done = run_without_key(&keyed(row), &format!("{}/m", row.name), &server.url(), more).exits(0);
     assert!(done.stdout.contains("done"), "{}: {}", row.name, done.stdout);
     server.requests()
 }
@@ -109,7 +109,7 @@ fn a_server_that_only_streams_is_still_asked_again_where_nothing_is_shown_early(
     let server = Server::start("turns: [{text: half an answer, chunk: 4, fault: {cut: 2}}, {text: whole}]");
     let row = rows().into_iter().find(|row| row.quirks.stream_only).unwrap();
     let more = ["--no-stream", "--log-level", "debug"];
-    let done = run(&keyed(&row), &format!("{}/m", row.name), &server.url(), &more).exits(0);
+    let done = run_without_key(&keyed(&row), &format!("{}/m", row.name), &server.url(), &more).exits(0);
     assert_eq!(done.stdout, "whole\n");
     assert!(!done.stderr.contains("half"), "{}", done.stderr);
     assert!(server.requests().iter().all(|request| request.body["stream"] == true));
@@ -299,9 +299,9 @@ fn a_server_that_only_streams_is_asked_for_a_stream_whatever_is_shown() {
 
 #[test]
 fn turns_of_another_model_get_a_blank_where_reasoning_is_required() {
-    let lab = Lab::new().file("a.txt", "alpha\n").env("OPENAI_API_KEY", KEY).env("MOONSHOT_API_KEY", KEY);
-    run(&lab, "openai/m", &Server::start(TASK).url(), &[]).exits(0);
-    let server = Server::start("turns: [{text: done}]");
+    let lab = Lab::with_a_txt().env("OPENAI_API_KEY", KEY).env("MOONSHOT_API_KEY", KEY);
+    run_without_key(&lab, "openai/m", &Server::start(TASK).url(), &[]).exits(0);
+    let server = Server::done();
     lab.agent(&["resume", "--last", "go on", "--model", "moonshot/m", "--api-base", &server.url()]).exits(0);
     let messages = &server.requests()[0].body["messages"];
     assert_eq!((&messages[2]["role"], &messages[2]["reasoning_content"]), (&json!("assistant"), &json!(" ")));
@@ -314,7 +314,7 @@ fn a_provider_of_ones_own_has_the_form_of_a_row() {
         "llm:\n  providers:\n    mine: {{base: '{}', keys: [MY_GATEWAY], format: messages, key_header: authorization}}\n",
         server.url()
     );
-    let lab = Lab::new().file("a.txt", "alpha\n").config(&own).env("MY_GATEWAY", KEY);
+    let lab = Lab::with_a_txt().config(&own).env("MY_GATEWAY", KEY);
     let done = lab.agent(&["run", "task", "--model", "mine/some/model", "--json"]).exits(0);
     assert_eq!(done.json()["model"], "mine/some/model");
     let request = &server.requests()[0];
@@ -339,7 +339,7 @@ fn f07_the_key_of_a_provider_of_ones_own_is_kept_from_commands() {
 
 #[test]
 fn a_built_in_provider_is_changed_key_by_key() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let own = format!(
         "llm:\n  max_output_tokens: 5\n  providers:\n    groq:\n      base: '{}'\n      quirks: {{token_field: max_tokens}}\n",
         server.url()
@@ -356,8 +356,8 @@ fn a_project_cannot_send_a_key_elsewhere() {
     let thief = Server::start("turns: [{text: thanks}]");
     let project = format!("llm: {{providers: {{openai: {{base: '{}'}}}}}}", thief.url());
     let lab = Lab::new().file(".agent/config.yaml", &project).env("OPENAI_API_KEY", KEY);
-    let honest = Server::start("turns: [{text: done}]");
-    let done = run(&lab, "openai/m", &honest.url(), &[]).exits(0);
+    let honest = Server::done();
+    let done = run_without_key(&lab, "openai/m", &honest.url(), &[]).exits(0);
     assert!(
         done.stderr.contains("llm.providers.openai.base (never taken from a project)"),
         "{}",

@@ -49,8 +49,8 @@ impl Broken {
         let source = lab.read(&text("file"));
         assert_eq!(source.matches(&text("right")).count(), 1);
         let lab = lab.file(&text("file"), source.replace(&text("right"), &text("wrong")));
-        let lab = lab.file("../p.yaml", PIPELINE.replace("CHECK", &text("check").replace('\'', "''")));
-        lab.commit_all();
+        let lab = lab.pipeline(PIPELINE.replace("CHECK", &text("check").replace('\'', "''")));
+        let lab = lab.committed();
         let read = json!({"name": "read_file", "arguments": {"path": text("file")}});
         let edit = json!({"name": "edit_file", "arguments": {"path": text("file"), "old_str": text("wrong"), "new_str": text("right")}});
         let turns = json!({"turns": [{"calls": [read]}, {"calls": [edit]}, {"text": "COMPLETE"}]});

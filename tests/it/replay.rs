@@ -1,6 +1,6 @@
 //! `agent replay`: every run goes the same way again, and what does not is found where it begins.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl Kind {
     /// A lab and a server for the variation with this number.
     fn prepare(self, number: usize) -> (Lab, Server) {
         let hooks = if number < VARIATIONS / 2 { "" } else { HOOKS };
-        let lab = Lab::new().file("a.txt", "alpha\n").config(&format!("{}{hooks}", self.config));
+        let lab = Lab::with_a_txt().config(&format!("{}{hooks}", self.config));
         let turns = READ.repeat(number % 4) + self.turns;
         (lab, Server::start(&format!("turns: [{turns}]")))
     }
@@ -104,11 +104,11 @@ fn seq_of(lab: &Lab, kind: &str, nth: usize) -> Value {
 
 /// A lab with a session of a reading step, a writing step and an answer.
 fn worked() -> Lab {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     let server = Server::start(&format!(
         "turns: [{READ}{{calls: [{{name: write_file, arguments: {{path: b.txt, content: new}}}}]}}, {{text: done}}]"
     ));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     lab
 }
 
@@ -195,7 +195,7 @@ fn runs_that_guardrails_and_hooks_ended_go_the_same_way_again() {
     Kind { turns: halts, args: &["--mode", "yolo"], ..kind }.goes_the_same_way_again();
     for event in ["session_start", "pre_llm_call", "pre_tool_use", "post_tool_use"] {
         let hook = format!("hooks: {{{event}: [{{command: 'echo ''{{\"continue\": false}}'''}}]}}\n");
-        let lab = Lab::new().file("a.txt", "alpha\n").config(&hook);
+        let lab = Lab::with_a_txt().config(&hook);
         lab.run(&Server::start(&format!("turns: [{READ}{{text: never}}]")), &[]).exits(2);
         same(&lab, "guardrail");
     }
@@ -222,11 +222,11 @@ fn runs_that_wait_for_an_answer_go_the_same_way_again() {
 
 #[test]
 fn a_run_that_goes_on_after_an_answer_goes_the_same_way_again() {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     let turns = "turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: new}}, {name: read_file, arguments: {path: a.txt}}]}]";
     let paused = lab.run(&Server::start(turns), &["--approvals", "pause", "--json"]).exits(2).json();
     lab.agent(&["approve", paused["awaiting_approval"][0]["id"].as_str().unwrap()]).exits(0);
-    lab.resume(&Server::start("turns: [{text: done}]"), &[]).exits(0);
+    lab.resume(&Server::done(), &[]).exits(0);
     let told = same(&lab, "llm_done").stdout;
     assert!(told.contains("(awaiting_approval)") && told.contains("2 runs"), "{told}");
 }
@@ -269,8 +269,7 @@ fn runs_whose_key_was_refused_go_the_same_way_again() {
 
 #[test]
 fn a_retry_another_model_and_calls_beyond_the_cap_go_the_same_way_again() {
-    let lab = Lab::new()
-        .file("a.txt", "alpha\n")
+    let lab = Lab::with_a_txt()
         .config("llm: {retries: 1, fallback: [openai/second]}\ncosts: {max_tool_calls: 2}\n");
     let calls = "{name: read_file, arguments: {path: a.txt}}, ".repeat(4);
     let server = Server::start(&format!(
@@ -285,7 +284,7 @@ fn background_commands_and_structured_answers_go_the_same_way_again() {
     let lab = Lab::new().file("schema.json", r#"{"type": "object", "required": ["n"]}"#);
     let start = "{calls: [{name: run_command, arguments: {command: 'exit 3', background: true}}, {name: run_command, arguments: {command: 'sleep 600', background: true}}]}";
     let server = Server::start(&format!("turns: [{start}, {{text: none}}, {{text: '{{\"n\": 1}}'}}]"));
-    lab.run(&server, &["--mode", "yolo", "--output-schema", "schema.json"]).exits(0);
+    lab.run_yolo(&server, &["--output-schema", "schema.json"]).exits(0);
     same(&lab, "llm_done");
 }
 
@@ -294,9 +293,7 @@ fn several_runs_with_an_undo_between_them_and_one_that_was_killed_go_the_same_wa
     let lab = worked();
     lab.agent(&["undo"]).exits(0);
     let server = Server::start("turns: [{fault: hang}]");
-    let url = server.url();
-    let args = ["resume", "--last", "more", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    let run = lab.start(&args);
+    let run = lab.start_on(&server, &["resume", "--last", "more"]);
     server.wait_for_request(1);
     run.signal(Signal::KILL);
     run.finish();
@@ -311,7 +308,7 @@ fn nothing_happens_again_but_the_loop() {
     let server = Server::start(
         "turns: [{calls: [{name: run_command, arguments: {command: 'touch marker'}}]}, {text: done}]",
     );
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     fs::remove_file(lab.ws().join("marker")).unwrap();
     let (before, requests) = (fs::read(lab.journal()).unwrap(), server.requests().len());
     same(&lab, "llm_done");
@@ -445,10 +442,10 @@ fn a_session_without_a_text_that_was_kept_beside_it_cannot_be_replayed() {
 #[test]
 fn an_earlier_conversation_and_other_tools_go_the_same_way_again() {
     let history = json!([{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]);
-    let lab = Lab::new().file("a.txt", "alpha\n").file("history.json", history.to_string());
+    let lab = Lab::with_a_txt().file("history.json", history.to_string());
     let server = Server::start(&format!("turns: [{READ}{{text: done}}]"));
     lab.run(&server, &["--history", "history.json"]).exits(0);
-    lab.resume(&Server::start("turns: [{text: done}]"), &["--no-commands"]).exits(0);
+    lab.resume(&Server::done(), &["--no-commands"]).exits(0);
     let told = same(&lab, "llm_done").stdout;
     assert!(told.contains("the content of 3 of 3 requests"), "{told}");
 }

@@ -1,7 +1,8 @@
 //! `agent replay --live-tools`: the tools are called again in a copy of the workspace as it was, and nothing else is touched.
 
+use crate::support::calls::turn;
 use crate::support::kernel::{Kernel, has_own_network, here, kernels};
-use crate::support::run::{Finished, Lab};
+use crate::support::run::{Finished, Lab, YOLO};
 use crate::support::server::Server;
 use crate::support::site::{Site, page};
 use rustix::process::Signal;
@@ -13,33 +14,27 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-const YOLO: [&str; 2] = ["--mode", "yolo"];
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn command(text: &str) -> Value {
-    call("run_command", &json!({"command": text}))
+    turn("run_command", &json!({"command": text}))
 }
 
 fn write(path: &str, content: &str) -> Value {
-    call("write_file", &json!({"path": path, "content": content}))
+    turn("write_file", &json!({"path": path, "content": content}))
 }
 
 fn read(path: &str) -> Value {
-    call("read_file", &json!({"path": path}))
+    turn("read_file", &json!({"path": path}))
 }
 
 /// A model that makes these turns and is done.
 fn model(turns: &[Value]) -> Server {
     let turns: Vec<Value> = turns.iter().cloned().chain([json!({"text": "done"})]).collect();
-    Server::start(&json!({"turns": turns}).to_string())
+    Server::turns(turns)
 }
 
 /// Runs these turns in yolo mode.
 fn works(lab: &Lab, turns: &[Value]) {
-    lab.run(&model(turns), &YOLO).exits(0);
+    lab.run_yolo(&model(turns), &[]).exits(0);
 }
 
 /// Calls the tools of the newest session again, in yolo mode.
@@ -92,7 +87,7 @@ fn calls_made_again_on_the_files_as_they_were_answer_the_same_and_nothing_is_tou
     if !has_own_network() {
         return;
     }
-    let lab = Lab::new().file("a.txt", "alpha\n").file("sub/gone.txt", "1\n").file(".gitignore", "ignored\n");
+    let lab = Lab::with_a_txt().file("sub/gone.txt", "1\n").file(".gitignore", "ignored\n");
     symlink("a.txt", lab.ws().join("link")).unwrap();
     let place = lab.ws().canonicalize().unwrap();
     works(
@@ -100,9 +95,9 @@ fn calls_made_again_on_the_files_as_they_were_answer_the_same_and_nothing_is_tou
         &[
             read("a.txt"),
             write("new/b.txt", "made\n"),
-            call("edit_file", &json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"})),
+            turn("edit_file", &json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"})),
             command("cat a.txt new/b.txt; pwd; ls -A; echo x >> a.txt; rm -r sub; echo took 0.$$s; mktemp"),
-            call("list_files", &json!({"path": "."})),
+            turn("list_files", &json!({"path": "."})),
             read(place.join("a.txt").to_str().unwrap()),
             command(&format!("cat {}/a.txt", place.display())),
             read("../outside"),
@@ -162,7 +157,7 @@ fn what_a_journal_permits_does_not_count_and_a_call_that_is_refused_now_is_told(
 
 #[test]
 fn a_call_that_did_not_run_then_does_not_run_now() {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     let turns = [write("b.txt", "refused"), read("a.txt")];
     lab.run(&model(&turns), &[]).exits(0);
     let told = same(&lab, 1).stdout;
@@ -187,10 +182,10 @@ fn a_session_that_was_handed_on_without_names_answers_the_same_elsewhere() {
 
 #[test]
 fn a_session_brought_to_other_files_is_told_what_is_not_as_it_was() {
-    let (lab, elsewhere) = (Lab::new().file("a.txt", "alpha\n"), Lab::new().file("a.txt", "other\n"));
+    let (lab, elsewhere) = (Lab::with_a_txt(), Lab::new().file("a.txt", "other\n"));
     works(
         &lab,
-        &[read("a.txt"), call("edit_file", &json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"}))],
+        &[read("a.txt"), turn("edit_file", &json!({"path": "a.txt", "old_str": "alpha", "new_str": "beta"}))],
     );
     hand_on(&lab, &elsewhere, &[]);
     let told = again(&elsewhere).exits(1);
@@ -242,9 +237,7 @@ fn without_a_view() -> impl Iterator<Item = (Kernel, &'static str)> {
 #[test]
 fn commands_do_not_run_where_nothing_keeps_them_from_the_workspace() {
     for (kernel, tier) in without_a_view() {
-        let lab = Lab::new()
-            .file("a.txt", "alpha\n")
-            .config("hooks: {pre_tool_use: [{command: 'touch hooked'}]}\n");
+        let lab = Lab::with_a_txt().config("hooks: {pre_tool_use: [{command: 'touch hooked'}]}\n");
         if !here(&lab, kernel, tier) {
             continue;
         }
@@ -291,7 +284,7 @@ fn a_call_is_held_to_what_it_is_and_not_to_what_its_answer_is_called() {
     }
     let site = Site::serving(|_| page("text/plain", "text"));
     let lab = site.lab();
-    works(&lab, &[call("web_fetch", &json!({"url": site.url("/")}))]);
+    works(&lab, &[turn("web_fetch", &json!({"url": site.url("/")}))]);
     forge_name(&lab, "read_file");
     again(&lab);
     assert_eq!(site.heads().len(), 1);
@@ -299,14 +292,14 @@ fn a_call_is_held_to_what_it_is_and_not_to_what_its_answer_is_called() {
 
 #[test]
 fn runs_with_an_undo_and_other_changes_between_them_answer_the_same() {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     works(&lab, &[read("a.txt"), write("b.txt", "one\n")]);
     lab.agent(&["undo"]).exits(0);
     lab.resume(&model(&[read("b.txt"), write("b.txt", "two\n"), read("b.txt")]), &YOLO).exits(0);
     fs::write(lab.ws().join("b.txt"), "by hand\n").unwrap();
     let turns = [
         read("b.txt"),
-        call("edit_file", &json!({"path": "b.txt", "old_str": "by hand", "new_str": "three"})),
+        turn("edit_file", &json!({"path": "b.txt", "old_str": "by hand", "new_str": "three"})),
     ];
     lab.resume(&model(&turns), &YOLO).exits(0);
     let told = same(&lab, 7).stdout;
@@ -338,10 +331,10 @@ fn background_commands_run_again_and_what_they_have_written_so_far_is_not_compar
     }
     let lab = Lab::new();
     let start =
-        call("run_command", &json!({"command": "touch begun; echo $$; sleep 600", "background": true}));
+        turn("run_command", &json!({"command": "touch begun; echo $$; sleep 600", "background": true}));
     let wait = command("until [ -e begun ]; do sleep 0.01; done; echo it runs");
-    let look = call("command_output", &json!({"id": "bg1"}));
-    works(&lab, &[start, wait, look, call("stop_command", &json!({"id": "bg1"}))]);
+    let look = turn("command_output", &json!({"id": "bg1"}));
+    works(&lab, &[start, wait, look, turn("stop_command", &json!({"id": "bg1"}))]);
     let told = same(&lab, 3).stdout;
     assert!(told.contains("1 reading the output of a background command"), "{told}");
 }
@@ -396,7 +389,7 @@ fn what_a_killed_run_had_done_is_done_when_the_next_one_goes_on() {
 
 #[test]
 fn a_call_that_waited_for_an_answer_is_made_in_the_run_that_made_it() {
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     let both = json!({"calls": [
         {"name": "write_file", "arguments": {"path": "b.txt", "content": "new"}},
         {"name": "read_file", "arguments": {"path": "a.txt"}},
@@ -414,9 +407,9 @@ fn a_call_that_waited_for_an_answer_is_made_in_the_run_that_made_it() {
 fn nothing_is_fetched_again_and_what_was_can_be_read() {
     let site = Site::serving(|_| page("text/plain", "a line of the page\n".repeat(3000)));
     let lab = site.lab();
-    let mut first = call("web_fetch", &json!({"url": site.url("/")}));
+    let mut first = turn("web_fetch", &json!({"url": site.url("/")}));
     first["calls"][0]["id"] = json!("fetched");
-    works(&lab, &[first, call("grep", &json!({"pattern": "of the", "path": "output:fetched"}))]);
+    works(&lab, &[first, turn("grep", &json!({"pattern": "of the", "path": "output:fetched"}))]);
     let fetched = site.heads().len();
     let told = same(&lab, 1).stdout;
     assert!(told.contains("taken from the journal: 1 to the web"), "{told}");
@@ -425,7 +418,7 @@ fn nothing_is_fetched_again_and_what_was_can_be_read() {
 
 #[test]
 fn what_the_copy_lacks_is_told() {
-    let lab = Lab::new().file("a.txt", "alpha\n").file("target/CACHEDIR.TAG", "").file("target/out", "1");
+    let lab = Lab::with_a_txt().file("target/CACHEDIR.TAG", "").file("target/out", "1");
     let lab =
         lab.file("key.txt", "sk-other-0123456789abcdef").env("OTHER_API_KEY", "sk-other-0123456789abcdef");
     let lab = lab.file("keys/id", "1").config("sandbox: {hidden: [keys]}\n");

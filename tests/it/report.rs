@@ -30,14 +30,14 @@ const EVENTFUL: &str = "turns:
 const HOSTILE: &str =
     "</pre></details><script>alert(1)</script><img src=http://evil.example/x> `````\n| a | b |\n";
 
-fn lab() -> Lab {
+fn with_locked_file() -> Lab {
     let rules =
         "policy: {rules: [{action: deny, tool: write_file, path: locked.txt, reason: it is locked}]}\n";
     Lab::new().file("old.txt", "before\n").file("hostile.txt", HOSTILE).config(rules)
 }
 
 fn reported(lab: &Lab, more: &[&str]) -> Finished {
-    lab.run(&Server::start(EVENTFUL), &[&["--mode", "yolo"], more].concat()).exits(0)
+    lab.run_yolo(&Server::start(EVENTFUL), more).exits(0)
 }
 
 /// The newest session.
@@ -57,7 +57,7 @@ fn in_order(whole: &str, pieces: &[&str]) {
 
 #[test]
 fn o19_a_report_tells_run_steps_and_calls_with_their_times_sizes_and_outcomes() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &["--report-file", "out/deep/r.json"]);
     let report: Value = serde_json::from_str(&lab.read("out/deep/r.json")).unwrap();
     schema::valid(&schema::of("report"), &report);
@@ -93,7 +93,7 @@ fn o19_a_report_tells_run_steps_and_calls_with_their_times_sizes_and_outcomes() 
 
 #[test]
 fn o17_files_are_told_as_created_or_modified_with_their_diffs() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &["--report-file", "r.json"]);
     let report: Value = serde_json::from_str(&lab.read("r.json")).unwrap();
     let files = report["files_modified"].as_array().unwrap();
@@ -122,7 +122,7 @@ fn o17_files_are_told_as_created_or_modified_with_their_diffs() {
 
 #[test]
 fn o17_what_was_undone_is_no_longer_told_as_changed() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &[]);
     lab.agent(&["undo", "--file", "old.txt"]).exits(0);
     let report = lab.agent(&["report", "--format", "json"]).exits(0).json();
@@ -133,7 +133,7 @@ fn o17_what_was_undone_is_no_longer_told_as_changed() {
 
 #[test]
 fn o17_a_fork_has_a_report_under_its_own_id() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &[]);
     let fork = lab.agent(&["sessions", "fork", &id_of(&lab)]).exits(0).stdout.trim().to_owned();
     let report = lab.agent(&["report", &fork, "--format", "json"]).exits(0).json();
@@ -142,7 +142,7 @@ fn o17_a_fork_has_a_report_under_its_own_id() {
 
 #[test]
 fn o17_the_ending_of_the_file_says_the_form_unless_it_is_named() {
-    let lab = lab();
+    let lab = with_locked_file();
     for (file, named, begins) in [
         ("r.md", "", "# Execution Report\n"),
         ("r.markdown", "", "# Execution Report\n"),
@@ -199,16 +199,16 @@ fn o17_the_ending_of_the_file_says_the_form_unless_it_is_named() {
 
 #[test]
 fn o17_without_a_file_the_report_goes_to_standard_error_and_the_answer_stays_alone() {
-    let done = reported(&lab(), &["--report", "markdown", "--quiet"]);
+    let done = reported(&with_locked_file(), &["--report", "markdown", "--quiet"]);
     assert_eq!(done.stdout, "All is done.\n");
     in_order(&done.stderr, &["# Execution Report\n", "## Timeline\n"]);
-    let lab = lab();
+    let lab = with_locked_file();
     lab.agent(&["run", "x", "--report", "pdf"]).exits(3);
 }
 
 #[test]
 fn o18_a_report_that_cannot_be_written_goes_to_this_directory_and_replaces_nothing_there() {
-    let lab = lab();
+    let lab = with_locked_file();
     let done = reported(&lab, &["--report-file", "/proc/x.md"]);
     assert!(lab.read("x.md").starts_with("# Execution Report\n"));
     in_order(&done.stderr, &["the report could not be written to /proc/x.md (", "; it is in ", "/x.md"]);
@@ -233,14 +233,14 @@ fn o18_commands_cannot_lead_a_report_elsewhere() {
     for file in ["r.md", "out/mine.md"] {
         let lab = Lab::new();
         fs::write(lab.outside().join("mine.md"), "mine").unwrap();
-        lab.run(&Server::start(script), &["--mode", "yolo", "--report-file", file]).exits(0);
+        lab.run_yolo(&Server::start(script), &["--report-file", file]).exits(0);
         assert_eq!(fs::read_to_string(lab.outside().join("mine.md")).unwrap(), "mine");
     }
 }
 
 #[test]
 fn a_report_for_a_job_on_github_is_added_to_its_summary() {
-    let lab = lab();
+    let lab = with_locked_file();
     let summary = lab.outside().join("summary");
     fs::write(&summary, "what another command said\n").unwrap();
     let lab = lab.env("GITHUB_STEP_SUMMARY", summary.to_str().unwrap());
@@ -256,7 +256,7 @@ fn a_report_for_a_job_on_github_is_added_to_its_summary() {
 
 #[test]
 fn a_run_that_fails_or_never_begins_leaves_a_report_that_says_why() {
-    let lab = lab();
+    let lab = with_locked_file();
     lab.run(
         &Server::start("turns: [{error: {status: 400, message: no such thing}}]"),
         &["--report-file", "r.md"],
@@ -272,7 +272,7 @@ fn a_run_that_fails_or_never_begins_leaves_a_report_that_says_why() {
 
 #[test]
 fn o17_an_earlier_session_gives_the_report_that_its_run_gave() {
-    let lab = lab();
+    let lab = with_locked_file();
     let done = reported(&lab, &["--report-file", "r.html", "--json"]).json();
     let id = done["session_id"].as_str().unwrap();
     let first = lab.read("r.html");
@@ -299,10 +299,8 @@ fn no_form_of_a_report_holds_a_key() {
     );
     let lab = Lab::new();
     for form in ["json", "markdown", "github", "html"] {
-        let done = lab.run(
-            &Server::start(&script),
-            &["--mode", "yolo", "--report-file", &format!("out/{form}"), "--report", form],
-        );
+        let done = lab
+            .run_yolo(&Server::start(&script), &["--report-file", &format!("out/{form}"), "--report", form]);
         in_order(&done.exits(0).stdout, &["it is [redacted"]);
         fs::remove_file(lab.ws().join("k.txt")).unwrap();
     }
@@ -373,7 +371,7 @@ fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
 
 #[test]
 fn o17_the_page_is_well_formed_and_needs_nothing_else_whatever_stands_in_it() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &["--report-file", "r.html"]);
     let page = lab.read("r.html");
     let elements = elements(&page);
@@ -396,7 +394,7 @@ fn o17_the_page_is_well_formed_and_needs_nothing_else_whatever_stands_in_it() {
 
 #[test]
 fn o17_the_page_shows_the_verdict_then_what_to_look_at_then_every_step() {
-    let lab = lab();
+    let lab = with_locked_file();
     reported(&lab, &["--report-file", "r.html"]);
     let page = lab.read("r.html");
     for step in 1..=3 {

@@ -1,6 +1,6 @@
 //! Repositories that commands make or work in: plain ones are no obstacle, and one that would run programs does not stay.
 
-use crate::sandbox::{confining, project, run, said};
+use crate::sandbox::{confining, project, run_script, said};
 use crate::support::calls::{call, command, told, write};
 use crate::support::kernel::{Kernel, confines};
 use crate::support::run::{Finished, KEY, Lab};
@@ -17,7 +17,7 @@ const GIT: &str = "set -e; export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AU
                    GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example\n";
 
 fn git(lab: &Lab, kernel: Kernel, script: &str) -> String {
-    said(&run(lab, kernel, &format!("{GIT}{script}")))
+    said(&run_script(lab, kernel, &format!("{GIT}{script}")))
 }
 
 /// A workspace that is a repository with one commit.
@@ -35,21 +35,15 @@ fn committed() -> Lab {
 
 /// A run in which the model has these scripts run one after the other, and what it was told of each.
 fn in_one_run(lab: &Lab, kernel: Kernel, scripts: &[&str]) -> (Vec<String>, Finished) {
-    let mut turns = Vec::new();
-    for (number, script) in scripts.iter().enumerate() {
+    let server = Server::calls(scripts.iter().enumerate().map(|(number, script)| {
         let name = format!("step{number}.sh");
         fs::write(lab.ws().join(&name), format!("{GIT}{script}")).unwrap();
-        let call = json!({"name": "run_command", "arguments": {"command": format!("sh {name}")}});
-        turns.push(json!({"calls": [call]}));
-    }
-    turns.push(json!({"text": "done"}));
-    let server = Server::start(&json!({ "turns": turns }).to_string());
+        command(&format!("sh {name}"))
+    }));
     let url = server.url();
     let connection = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--no-stream"];
     let finished = kernel.agent(lab, &[&["run", "task", "--mode", "yolo"][..], &connection].concat());
-    let last = server.requests().pop().unwrap().body;
-    let told = last["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
-    (told.map(|message| message["content"].as_str().unwrap().to_owned()).collect(), finished)
+    (server.requests().last().unwrap().texts("tool"), finished)
 }
 
 #[test]
@@ -168,7 +162,7 @@ fn class_24_a_bare_repository_that_was_there_is_protected() {
             .file("store.git/refs/keep", "");
         let attack =
             "echo evil >> store.git/config; mkdir store.git/hooks; echo evil > store.git/hooks/update; true";
-        let text = said(&run(&lab, kernel, attack));
+        let text = said(&run_script(&lab, kernel, attack));
         assert_eq!(lab.read("store.git/config"), "[core]\n\tbare = true\n", "{tier}: {text}");
         assert!(!lab.exists("store.git/hooks/update"), "{tier}: {text}");
     }
@@ -266,8 +260,11 @@ fn class_24_hooks_and_configuration_that_a_repository_takes_from_its_workspace_s
     for (kernel, tier) in confining() {
         let lab = project();
         let script = paths.map(|path| format!("echo evil >> {}\n", path.replace("Ours", "ours"))).concat();
-        let text =
-            said(&run(&lab, kernel, &format!("{script}mv tools/hooks x; echo new > tools/build; true")));
+        let text = said(&run_script(
+            &lab,
+            kernel,
+            &format!("{script}mv tools/hooks x; echo new > tools/build; true"),
+        ));
         kept(&lab, &format!("{tier}: {text}"));
         assert_eq!(lab.read("tools/build"), "new\n", "{tier}: {text}");
     }
@@ -486,7 +483,7 @@ fn class_24_worktrees_that_were_there_are_led_nowhere_else() {
             .file(".git/worktrees/side/commondir", "../..\n")
             .file(".git/worktrees/side/HEAD", "ref: refs/heads/main\n");
         let attack = "cd .git/worktrees/side; echo ../../../evil > commondir; echo '[core] pager = evil' > config.worktree; true";
-        let text = said(&run(&lab, kernel, attack));
+        let text = said(&run_script(&lab, kernel, attack));
         assert_eq!(lab.read(".git/worktrees/side/commondir"), "../..\n", "{tier}: {text}");
         assert!(!lab.exists(".git/worktrees/side/config.worktree"), "{tier}: {text}");
     }
@@ -503,7 +500,7 @@ fn quarantine(text: &str) -> PathBuf {
 fn class_24_what_could_not_be_put_back_is_no_baseline_for_the_next_command() {
     for (kernel, tier) in confining() {
         let lab = project().unprivileged();
-        let place = quarantine(&said(&run(&lab, kernel, "echo evil > .envrc")));
+        let place = quarantine(&said(&run_script(&lab, kernel, "echo evil > .envrc")));
         fs::remove_dir_all(&place).unwrap();
         fs::write(&place, "in the way").unwrap();
         let (told, finished) = in_one_run(&lab, kernel, &["echo evil > .envrc", "touch ran", "touch ran"]);

@@ -9,10 +9,7 @@ use std::fs;
 
 /// A repository with one commit on `main`, and the branch `topic` with a second one.
 fn branch() -> Lab {
-    let lab = Lab::new().file("a.rs", "fn a() {}\n").file("b.rs", "fn b() {}\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
+    let lab = Lab::new().file("a.rs", "fn a() {}\n").file("b.rs", "fn b() {}\n").committed();
     lab.git(&["checkout", "-q", "-b", "topic"]);
     let lab = lab.file("a.rs", "fn a() {}\nfn committed() {}\n");
     lab.git(&["commit", "-q", "-a", "-m", "second"]);
@@ -27,19 +24,17 @@ fn finding(path: &str, line: u32, severity: &str, title: &str) -> Value {
 /// A model whose answer is a review with these findings.
 fn reviewer(findings: &[Value]) -> Server {
     let answer = json!({"summary": "All read.", "findings": findings}).to_string();
-    Server::start(&json!({"turns": [{"text": answer}]}).to_string())
+    Server::turns(json!([{"text": answer}]))
 }
 
 fn review(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
-    let url = server.url();
-    let model = ["review", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&model, more].concat())
+    lab.agent_on(server, &[&["review"], more].concat())
 }
 
 /// The message with the changes, as it was sent.
 fn shown(server: &Server) -> String {
     let requests = server.requests();
-    let messages = requests[0].body["messages"].as_array().unwrap();
+    let messages = requests[0].messages();
     messages.last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
@@ -103,9 +98,7 @@ fn review_shows_the_model_commits_working_tree_and_untracked_files_and_only_tool
         assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
     }
     let request = &server.requests()[0];
-    let tools = request.body["tools"].as_array().unwrap();
-    let names: Vec<&str> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["find_files", "grep", "list_files", "read_file", "search_code"]);
+    assert_eq!(request.tools(), ["find_files", "grep", "list_files", "read_file", "search_code"]);
     assert!(String::from_utf8_lossy(&request.bytes).contains("\"additionalProperties\\\":false"));
     // With a base, only what came after it.
     let server = reviewer(&[]);
@@ -128,7 +121,7 @@ fn review_without_a_commit_shows_all_files() {
     }
     let health = lab.agent(&["health", "--base", "HEAD", "--json"]).exits(0).json();
     assert_eq!((&health["before"]["files"], &health["after"]["files"]), (&json!(0), &json!(2)));
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let done = lab.run(&server, &["--context-git-diff", "HEAD"]).exits(0);
     assert!(server.requests()[0].body.to_string().contains("+fn staged() {}"), "{}", done.stderr);
 }
@@ -264,7 +257,7 @@ fn review_at_a_terminal_shows_progress_and_findings_and_no_json() {
     let answer =
         json!({"summary": "All read.", "findings": [finding("a.rs", 2, "high", "Wrong")]}).to_string();
     let read = json!({"text": "I read it.", "calls": [{"name": "read_file", "arguments": {"path": "a.rs"}}]});
-    let server = Server::start(&json!({"turns": [read, {"text": answer}]}).to_string());
+    let server = Server::turns(json!([read, {"text": answer}]));
     let url = server.url();
     let args = ["review", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
     let done = AtTerminal::launch(lab.command(&args)).finish().exits(0);
@@ -376,7 +369,7 @@ fn ci_junit_has_the_run_its_gates_and_its_findings_as_cases() {
     let gates = "guardrails: {quality_gates: [{name: 'a <&\"\u{1}>', command: 'printf \"<b>\\\\033[1m\\\\001\"; exit 3'}, \
         {name: style, command: 'exit 1', required: false}, {name: fine, command: 'true'}], max_gate_rounds: 0}\n";
     let lab = branch().config(&gates.replace('\u{1}', ""));
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     lab.run(&server, &["--report", "junit", "--report-file", "../r.xml"]).exits(2);
     let xml = lab.read("../r.xml");
     assert!(xml.contains("tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\""), "{xml}");

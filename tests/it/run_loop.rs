@@ -12,10 +12,6 @@ fn reads(n: usize, text: &str) -> String {
     format!("turns:\n{read}  - text: {text}\n")
 }
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 fn messages(body: &Value) -> &Vec<Value> {
     body["messages"].as_array().unwrap()
 }
@@ -23,7 +19,7 @@ fn messages(body: &Value) -> &Vec<Value> {
 #[test]
 fn l01_an_answer_without_tools_is_the_output_and_exits_0() {
     let server = Server::start("turns: [{text: hi}]");
-    let done = lab().run(&server, &[]).exits(0);
+    let done = Lab::with_a_txt().run(&server, &[]).exits(0);
     assert_eq!(done.stdout, "hi\n");
     assert_eq!(server.requests().len(), 1);
 }
@@ -31,7 +27,7 @@ fn l01_an_answer_without_tools_is_the_output_and_exits_0() {
 #[test]
 fn l02_a_tool_call_and_its_result_go_back_with_one_id() {
     let server = Server::start(&reads(1, "done"));
-    lab().run(&server, &[]).exits(0);
+    Lab::with_a_txt().run(&server, &[]).exits(0);
     let requests = server.requests();
     let sent = messages(&requests[1].body);
     let (call, result) = (&sent[sent.len() - 2], &sent[sent.len() - 1]);
@@ -49,10 +45,10 @@ fn l03_results_stand_in_the_models_order_whatever_finishes_first() {
       - {name: run_command, arguments: {command: 'echo >go'}}
   - text: done
 ";
-    let lab = lab().config("tools: {parallel: all}\n");
+    let lab = Lab::with_a_txt().config("tools: {parallel: all}\n");
     let _held_open = lab.pipe("go");
     let server = Server::start(script);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let requests = server.requests();
     let sent = messages(&requests[1].body);
     let calls = sent[sent.len() - 3]["tool_calls"].as_array().unwrap();
@@ -69,7 +65,7 @@ fn l04_text_beside_tool_calls_is_kept() {
   - text: done
 ";
     let server = Server::start(script);
-    lab().run(&server, &[]).exits(0);
+    Lab::with_a_txt().run(&server, &[]).exits(0);
     let requests = server.requests();
     let assistant = messages(&requests[1].body).iter().find(|m| m["role"] == "assistant").unwrap();
     assert_eq!(assistant["content"], "let me look");
@@ -78,7 +74,7 @@ fn l04_text_beside_tool_calls_is_kept() {
 #[test]
 fn l05_max_steps_asks_for_a_summary() {
     let server = Server::start(&reads(2, "half of it is done"));
-    let done = lab().run(&server, &["--max-steps", "2", "--json"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--max-steps", "2", "--json"]).exits(2);
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[2].body.get("tools").is_none());
@@ -93,7 +89,7 @@ fn l05_max_steps_asks_for_a_summary() {
 #[test]
 fn l07_the_closing_message_begins_with_system_and_its_answer_is_the_output() {
     let server = Server::start(&reads(1, "summary"));
-    let done = lab().run(&server, &["--max-steps", "1"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--max-steps", "1"]).exits(2);
     assert_eq!(done.stdout, "summary\n");
     let requests = server.requests();
     let last = messages(&requests[1].body).last().unwrap().clone();
@@ -108,7 +104,7 @@ fn l08_a_closing_call_that_fails_gives_the_fixed_text() {
   - error: {status: 400}
 ";
     let server = Server::start(script);
-    let done = lab().run(&server, &["--max-steps", "1"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--max-steps", "1"]).exits(2);
     assert!(done.stdout.contains("max_steps"), "{}", done.stdout);
     assert!(done.stdout.contains("after 1 step"), "{}", done.stdout);
 }
@@ -116,7 +112,7 @@ fn l08_a_closing_call_that_fails_gives_the_fixed_text() {
 #[test]
 fn l09_on_limit_stop_makes_no_extra_call() {
     let server = Server::start(&reads(3, "never said"));
-    let lab = lab().config("loop: {on_limit: stop}\n");
+    let lab = Lab::with_a_txt().config("loop: {on_limit: stop}\n");
     lab.run(&server, &["--max-steps", "2"]).exits(2);
     assert_eq!(server.requests().len(), 2);
 }
@@ -127,7 +123,7 @@ fn l10_the_total_timeout_ends_the_run_with_exit_5() {
         format!("turns:\n{}", "  - calls: [{name: run_command, arguments: {command: sleep 30}}]\n".repeat(5));
     let server = Server::start(&script);
     let started = Instant::now();
-    let done = lab().run(&server, &["--timeout", "1", "--mode", "yolo", "--json"]).exits(5);
+    let done = Lab::with_a_txt().run_yolo(&server, &["--timeout", "1", "--json"]).exits(5);
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     let json = done.json();
     assert_eq!((&json["stop_reason"], &json["limit"]), (&"timeout".into(), &"time".into()));
@@ -137,7 +133,7 @@ fn l10_the_total_timeout_ends_the_run_with_exit_5() {
 fn l11_a_model_call_over_the_step_timeout_is_abandoned() {
     let server = Server::start("turns: [{fault: hang}, {fault: hang}]");
     let started = Instant::now();
-    lab().run(&server, &["--step-timeout", "1"]).exits(5);
+    Lab::with_a_txt().run(&server, &["--step-timeout", "1"]).exits(5);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
@@ -148,12 +144,12 @@ fn l17_an_answer_cut_by_its_length_is_continued_and_joined() {
   - {text: b}
 ";
     let server = Server::start(script);
-    let done = lab().run(&server, &[]).exits(0);
+    let done = Lab::with_a_txt().run(&server, &[]).exits(0);
     assert_eq!(done.stdout, "ab\n");
     assert_eq!(server.requests().len(), 2);
     let cut = format!("turns:\n{}", "  - {text: a, finish: length}\n".repeat(10));
     let server = Server::start(&cut);
-    let done = lab().run(&server, &["--json"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--json"]).exits(2);
     assert_eq!(done.json()["stop_reason"], "truncated");
 }
 
@@ -167,8 +163,8 @@ fn a_refused_request_is_a_failure_and_a_filtered_answer_is_partial_and_both_have
         (json!({"text": "oh", "finish": "content_filter"}), 2, "partial", "content_filter"),
         (json!({"text": "oh", "finish": "refusal"}), 2, "partial", "content_filter"),
     ] {
-        let server = Server::start(&json!({ "turns": [turn] }).to_string());
-        let json = lab().run(&server, &["--json"]).exits(code).json();
+        let server = Server::turns(json!([turn]));
+        let json = Lab::with_a_txt().run(&server, &["--json"]).exits(code).json();
         assert_eq!((&json["status"], &json["stop_reason"]), (&json!(status), &json!(reason)));
         assert_eq!((&json["error"]["kind"], server.requests().len()), (&json!("refusal"), 1));
     }
@@ -177,7 +173,7 @@ fn a_refused_request_is_a_failure_and_a_filtered_answer_is_partial_and_both_have
 #[test]
 fn l18_a_filtered_answer_is_partial_with_its_reason() {
     let server = Server::start("turns: [{text: oh, finish: content_filter}]");
-    let done = lab().run(&server, &["--json"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--json"]).exits(2);
     assert_eq!(done.json()["stop_reason"], "content_filter");
 }
 
@@ -185,7 +181,7 @@ fn l18_a_filtered_answer_is_partial_with_its_reason() {
 fn l20_malformed_calls_in_a_row_end_the_run() {
     let script = format!("turns:\n{}", "  - calls: [{name: read_file, arguments: '{\"path\":'}]\n".repeat(5));
     let server = Server::start(&script);
-    let done = lab().run(&server, &["--json"]).exits(2);
+    let done = Lab::with_a_txt().run(&server, &["--json"]).exits(2);
     assert_eq!(done.json()["stop_reason"], "consecutive_errors");
     assert!(server.requests().len() <= 4);
 }
@@ -197,7 +193,7 @@ fn l31_one_interrupt_ends_tools_and_exits_130() {
   - text: never
 ";
     let server = Server::start(script);
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     run.wait_for_stderr("run_command");
     let started = Instant::now();
@@ -211,7 +207,7 @@ fn l31_one_interrupt_ends_tools_and_exits_130() {
 #[test]
 fn l32_an_interrupt_aborts_the_request_in_flight() {
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     let started = Instant::now();
@@ -224,7 +220,7 @@ fn l32_an_interrupt_aborts_the_request_in_flight() {
 #[test]
 fn l33_sigterm_is_like_an_interrupt_and_a_second_one_ends_at_once() {
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     run.signal(Signal::TERM);
@@ -249,7 +245,7 @@ fn l40_the_counters_agree_with_what_was_sent() {
     usage: {input: 200, output: 20}
 ";
     let server = Server::start(script);
-    let json = lab().run(&server, &["--json"]).exits(0).json();
+    let json = Lab::with_a_txt().run(&server, &["--json"]).exits(0).json();
     assert_eq!(json["steps"], server.requests().len());
     assert_eq!(json["requests"], 2);
     assert_eq!(json["tool_calls"], 2);
@@ -261,11 +257,10 @@ fn l40_the_counters_agree_with_what_was_sent() {
 #[test]
 fn k12_the_prefix_of_every_request_is_the_same_bytes() {
     let server = Server::start(&reads(3, "done"));
-    lab().file("AGENTS.md", "be kind\n").run(&server, &[]).exits(0);
+    Lab::with_a_txt().file("AGENTS.md", "be kind\n").run(&server, &[]).exits(0);
     let requests = server.requests();
     let first = &requests[0].body;
-    let names: Vec<&str> =
-        first["tools"].as_array().unwrap().iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
+    let names = requests[0].tools();
     let mut sorted = names.clone();
     sorted.sort_unstable();
     assert_eq!(names, sorted);
@@ -274,7 +269,7 @@ fn k12_the_prefix_of_every_request_is_the_same_bytes() {
         assert_eq!(messages(&request.body)[..2], messages(first)[..2]);
     }
     let again = Server::start("turns: [{text: hi}]");
-    let other = lab().file("AGENTS.md", "be kind\n");
+    let other = Lab::with_a_txt().file("AGENTS.md", "be kind\n");
     other.run(&again, &[]).exits(0);
     assert_eq!(messages(&again.requests()[0].body)[0], messages(first)[0]);
 }

@@ -22,7 +22,7 @@ pub fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
 }
 
 /// What the model reads about `sh` with this text, which stands in a file: the rules about texts are another matter.
-pub fn run(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
+pub fn run_script(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
     fs::write(lab.ws().join("attempt.sh"), script).unwrap();
     call(lab, kernel)
 }
@@ -136,15 +136,15 @@ fn doctor_believes_what_it_tries_and_not_what_was_remembered() {
 fn what_cannot_be_tried_or_built_is_no_reason_to_confine_less() {
     for (kernel, _tier) in confining() {
         let lab = project();
-        run(&lab, kernel, "true").exits(0);
+        run_script(&lab, kernel, "true").exits(0);
         let remembered = find(&lab.home(), "sandbox.json").expect("the tier is remembered");
         let temporary = find(&lab.home(), "tmp").expect("the directory above those of the runs");
         fs::remove_dir(&temporary).unwrap();
         fs::write(&temporary, "in the way").unwrap();
-        let refused = said(&run(&lab, kernel, "touch ran"));
+        let refused = said(&run_script(&lab, kernel, "touch ran"));
         assert!(refused.contains("cannot make") && !lab.exists("ran"), "{refused}");
         fs::remove_file(&remembered).unwrap();
-        let untried = said(&run(&lab, kernel, "touch ran").exits(3));
+        let untried = said(&run_script(&lab, kernel, "touch ran").exits(3));
         // Fault A13: the sandbox was blamed, with the advice to run without it.
         let is_named = untried.contains(&format!("state directory {}", temporary.display()));
         assert!(is_named && !untried.contains("--sandbox off") && !lab.exists("ran"), "{untried}");
@@ -211,7 +211,7 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
 
 #[test]
 fn a_run_that_requires_more_than_there_is_asks_no_model_and_only_a_flag_switches_confinement_off() {
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let url = server.url();
     let run = ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
     let lab = project();
@@ -327,7 +327,7 @@ fn attempts(lab: &Lab, kernel: Kernel, outside: &Path) -> Vec<(String, bool)> {
         path.display(),
         lab.home().join(".ssh/id_stand_in").display()
     );
-    let text = said(&run(lab, kernel, &script));
+    let text = said(&run_script(lab, kernel, &script));
     assert!(text.contains("done"), "{text}");
     assert!(udp.recv(&mut [0; 8]).is_err(), "a datagram arrived");
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
@@ -360,7 +360,7 @@ fn s24_a_command_has_no_rights_and_little_environment() {
             let lab = user(project()).env("OPENAI_API_KEY", "sk-stand-in-0123456789");
             let script = "grep -E 'NoNewPrivs|CapEff|CapBnd|Seccomp:' /proc/self/status; env; ls -la /dev/shm; \
                           tr '\\0' '\\n' < /proc/1/environ; echo 2>&1 > /dev/null";
-            let text = said(&run(&lab, kernel, script));
+            let text = said(&run_script(&lab, kernel, script));
             assert!(text.contains("NoNewPrivs:\t1") && text.contains("Seccomp:\t2"), "{tier}: {text}");
             assert!(!text.contains("sk-stand-in"), "{tier}: {text}");
             // chown, dac_override, fowner, fsetid, kill, setgid, setuid: bits 0, 1, 3, 4, 5, 6, 7.
@@ -389,7 +389,7 @@ fn class_24_protected_files_are_as_before_whatever_a_command_did() {
     for_each_user(|user| {
         for (kernel, tier) in confining() {
             let lab = user(project());
-            let text = said(&run(&lab, kernel, ATTACK));
+            let text = said(&run_script(&lab, kernel, ATTACK));
             assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
             assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}");
             for name in [".envrc", ".claude", ".husky", ".git/hooks/post-checkout"] {
@@ -432,7 +432,7 @@ fn a_refused_write_is_answered_with_where_commands_may_write() {
         let marker = outside(&lab).join("marker");
         let write =
             format!("echo x > {}; echo y > $TMPDIR/mine && cat $TMPDIR/mine; exit 1", marker.display());
-        let text = said(&run(&lab, kernel, &write));
+        let text = said(&run_script(&lab, kernel, &write));
         assert!(text.contains("\ny\n") && !marker.exists(), "{tier}: {text}");
         assert!(text.contains("can write to the workspace and $TMPDIR only"), "{tier}: {text}");
     }
@@ -452,7 +452,7 @@ fn class_43_a_command_cannot_keep_protected_files_from_being_put_back() {
             if !here(&lab, kernel, tier) {
                 continue;
             }
-            let text = said(&run(&lab, kernel, ATTACK));
+            let text = said(&run_script(&lab, kernel, ATTACK));
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             let of_the_command = [lab.ws(), lab.ws().join(".git")].map(|path| {
                 let mode = mode(&path);
@@ -481,7 +481,7 @@ fn class_43_a_repository_that_is_closed_and_moved_comes_back_as_it_was() {
             // What `mv` refuses to do with a directory that it cannot read, the kernel does.
             let attack = "echo '[core] fsmonitor = ./evil' >> .git/config; mkdir -p .git/hooks; \
                 chmod 000 .git; perl -e 'rename \".git\", \"elsewhere\"'; true";
-            let text = said(&run(&lab, kernel, attack));
+            let text = said(&run_script(&lab, kernel, attack));
             let git = lab.ws().join(".git");
             assert!(!text.contains("could NOT be put back"), "{tier}, {:?}: {text}", lab.uid());
             fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
@@ -565,7 +565,7 @@ fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
                 format!("[ -d /proc/{} ] && echo sees processes outside\n", std::process::id()),
                 "echo done\n".to_owned(),
             ];
-            let text = said(&run(&lab, kernel, &script.concat()));
+            let text = said(&run_script(&lab, kernel, &script.concat()));
             let seen: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("sees ")).collect();
             let beyond_rules = ["files of others in /tmp", "processes outside"];
             let expected =
@@ -591,7 +591,7 @@ fn a_moved_repository_comes_back_and_one_that_took_its_place_goes() {
     for (kernel, tier) in confining() {
         let lab = project();
         let attack = "mv .git elsewhere && mkdir .git && echo '[core] pager = evil' > .git/config; true";
-        let text = said(&run(&lab, kernel, attack));
+        let text = said(&run_script(&lab, kernel, attack));
         assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
         assert!(lab.exists(".git/objects/keep") && !lab.exists("elsewhere"), "{tier}: {text}");
     }
@@ -605,7 +605,7 @@ fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_bac
         fs::create_dir(&victim).unwrap();
         let attack =
             format!("rm -rf .vscode .git; ln -s '{0}' .vscode; ln -s '{0}' .git; true", victim.display());
-        let text = said(&run(&lab, kernel, &attack));
+        let text = said(&run_script(&lab, kernel, &attack));
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{tier}: {text}");
         assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}: {text}");
         assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
@@ -622,7 +622,7 @@ fn s11_class_24_a_protected_file_that_is_named_by_its_path_is_held_against_comma
             .config("guardrails: {protected_files: [Jenkinsfile, ci/jobs/, ./new.yml, '*.lock']}\n");
         let attack = "for f in Jenkinsfile ci/jobs/build.yml ci/other.yml new.yml; do echo evil > $f; done
             rm -rf ci/jobs; echo a > a.lock; true";
-        let text = said(&run(&lab, kernel, attack));
+        let text = said(&run_script(&lab, kernel, attack));
         for (name, content) in
             [("Jenkinsfile", "mine\n"), ("ci/jobs/build.yml", "mine\n"), ("ci/other.yml", "evil\n")]
         {
@@ -646,7 +646,7 @@ fn nested_repositories_and_what_git_files_lead_to_are_protected() {
             .file("store/common/config", "[core]\n");
         let attack = "for f in deep/er/inner/.git/config tree/.git store/common/config store/worktree/commondir; do
             echo evil > $f; done; mkdir -p deep/er/inner/.git/hooks; echo evil > deep/er/inner/.git/hooks/pre-commit; true";
-        let text = said(&run(&lab, kernel, attack));
+        let text = said(&run_script(&lab, kernel, attack));
         for (name, content) in [
             ("deep/er/inner/.git/config", "[core]\n"),
             ("tree/.git", "gitdir: ../store/worktree\n"),
@@ -665,7 +665,7 @@ fn protected_links_are_no_obstacle_and_stay() {
         let lab = project().file("shared/settings.json", "{}\n");
         symlink("shared", lab.ws().join(".idea")).unwrap();
         symlink("nowhere", lab.ws().join(".envrc")).unwrap();
-        let text = said(&run(&lab, kernel, "echo works; rm .idea .envrc; mkdir .idea; true"));
+        let text = said(&run_script(&lab, kernel, "echo works; rm .idea .envrc; mkdir .idea; true"));
         assert!(text.contains("works"), "{tier}: {text}");
         assert_eq!(fs::read_link(lab.ws().join(".idea")).unwrap(), Path::new("shared"), "{tier}: {text}");
         assert_eq!(fs::read_link(lab.ws().join(".envrc")).unwrap(), Path::new("nowhere"), "{tier}: {text}");
@@ -676,11 +676,11 @@ fn protected_links_are_no_obstacle_and_stay() {
 fn a_new_repository_may_be_made_but_not_one_that_runs_programs() {
     for (kernel, tier) in confining() {
         let lab = Lab::new();
-        let text = said(&run(&lab, kernel, "git init -q . && git config user.name me"));
+        let text = said(&run_script(&lab, kernel, "git init -q . && git config user.name me"));
         assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
         assert!(lab.read(".git/config").contains("name = me"));
         let lab = Lab::new();
-        let text = said(&run(&lab, kernel, "git init -q . && git config core.fsmonitor ./evil"));
+        let text = said(&run_script(&lab, kernel, "git init -q . && git config core.fsmonitor ./evil"));
         assert!(text.contains(".git\" (created, now removed)") && !lab.exists(".git"), "{tier}: {text}");
     }
 }
@@ -719,12 +719,12 @@ fn what_the_walls_refuse_comes_with_a_hint() {
     for (kernel, tier) in confining() {
         let lab = project();
         let script = "echo \"fatal: unable to access 'https://x/': Could not resolve host: x\" >&2; exit 128";
-        let text = said(&run(&lab, kernel, script));
+        let text = said(&run_script(&lab, kernel, script));
         assert!(text.contains("--allow-net"), "{tier}: {text}");
         let outside = outside(&lab).join("new");
-        let text = said(&run(&lab, kernel, &format!("echo x > '{}'", outside.display())));
+        let text = said(&run_script(&lab, kernel, &format!("echo x > '{}'", outside.display())));
         assert!(text.contains("--allow-write DIR") && !outside.exists(), "{tier}: {text}");
-        let text = said(&run(&lab, kernel, "exit 3"));
+        let text = said(&run_script(&lab, kernel, "exit 3"));
         assert!(!text.contains("--allow"), "{tier}: {text}");
     }
 }
@@ -784,7 +784,7 @@ fn executable_below_tmp_is_found_by_commands_without_what_lies_beside_it() {
             let script =
                 format!("{0}/agent --version; cat {0}/beside; echo x >> {0}/agent", place.path().display());
             for _ in 0..2 {
-                let text = said(&run(&lab, kernel, &script));
+                let text = said(&run_script(&lab, kernel, &script));
                 assert!(text.contains(concat!("agent ", env!("CARGO_PKG_VERSION"))), "{tier}: {text}");
                 assert_eq!(text.contains("stand-in"), tier == "rules", "{tier}: {text}");
                 let length = |path: &Path| fs::metadata(path).unwrap().len();
@@ -802,11 +802,11 @@ fn program_below_tmp_runs_where_its_directory_is_in_path_and_the_hint_says_so() 
         fs::write(&program, "#!/bin/sh\necho it runs\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let script = program.to_str().unwrap();
-        let text = said(&run(&project(), kernel, script));
+        let text = said(&run_script(&project(), kernel, script));
         assert_eq!(text.contains("it runs\n"), tier == "rules", "{tier}: {text}");
         assert_eq!(text.contains("PATH"), tier != "rules", "{tier}: {text}");
         let search_path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
-        let text = said(&run(&project().env("PATH", &search_path), kernel, script));
+        let text = said(&run_script(&project().env("PATH", &search_path), kernel, script));
         assert!(text.contains("it runs\n"), "{tier}: {text}");
     }
 }
@@ -820,7 +820,7 @@ fn loopback_works_inside_and_tmp_is_private() {
     let script = "python3 - <<'E' || node -e 'const n=require(\"net\");const s=n.createServer(c=>c.end()).listen(0,\"127.0.0.1\",()=>n.connect(s.address().port,\"127.0.0.1\").on(\"connect\",()=>{console.log(\"connected\");process.exit()}))'\n\
         import socket\ns=socket.create_server(('127.0.0.1',0));socket.create_connection(s.getsockname());print('connected')\nE\n\
         echo x > /tmp/mine && ls /tmp";
-    let text = said(&run(&lab, Kernel::Native, script));
+    let text = said(&run_script(&lab, Kernel::Native, script));
     assert!(text.contains("connected") && text.contains("mine"), "{text}");
     assert!(!Path::new("/tmp/mine").exists());
 }

@@ -82,7 +82,7 @@ impl Scenario {
     fn runs(&self, more: &[&str]) -> crate::support::run::Finished {
         let lab = self.lab();
         let server = Self::server(&self.turns, "");
-        let done = lab.run(&server, &[&["--mode", "yolo"], more].concat()).exits(0);
+        let done = lab.run_yolo(&server, more).exits(0);
         assert_eq!(server.requests().len(), self.turns.len());
         self.check(&lab);
         done

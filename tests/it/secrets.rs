@@ -20,7 +20,7 @@ fn class_55_s25_a_secret_is_told_to_nobody_and_its_marker_is_not_written_back() 
             {"text": "the token is correct-horse-battery-9"}]}"#,
     );
     let log = lab.outside().join("run.log");
-    let run = lab.run(&server, &["--mode", "yolo", "--json", "--log-file", log.to_str().unwrap()]).exits(0);
+    let run = lab.run_yolo(&server, &["--json", "--log-file", log.to_str().unwrap()]).exits(0);
     assert_eq!(lab.read("a.txt"), format!("token = {TOKEN}\nport = 2\n"), "the edit works on the real bytes");
     let requests = server.requests();
     let sent = |n: usize| String::from_utf8_lossy(&requests[n].bytes).into_owned();
@@ -40,7 +40,7 @@ fn class_55_a_call_with_a_secret_is_run_as_it_was_meant_and_sent_to_no_server_ag
     let text = format!("token = {TOKEN}\n");
     let calls = [write("a.txt", &text), command(&format!("printf %s {TOKEN} > b.txt"))];
     let server = Server::start(&script(&[calls.to_vec()]));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     assert_eq!((lab.read("a.txt"), lab.read("b.txt")), (text, TOKEN.to_owned()));
     let sent = server.requests()[1].body.to_string();
     assert!(sent.contains("[redacted: DEPLOY_TOKEN]") && !sent.contains(TOKEN), "{sent}");
@@ -59,7 +59,7 @@ fn class_55_s25_names_and_paths_are_told_without_secrets() {
             {{"text": "done"}}]}}"#,
     ));
     let log = lab.outside().join("run.log");
-    let run = lab.run(&server, &["--mode", "yolo", "--json", "--log-file", log.to_str().unwrap()]).exits(0);
+    let run = lab.run_yolo(&server, &["--json", "--log-file", log.to_str().unwrap()]).exits(0);
     let document = run.json();
     assert_eq!(document["files_modified"][1]["path"], "[redacted: DEPLOY_TOKEN].sh");
     assert_eq!(document["executables"]["files"][0], "[redacted: DEPLOY_TOKEN].sh");
@@ -134,17 +134,14 @@ fn class_08_s25_the_kernel_shows_no_key_of_the_agent_to_its_commands() {
 fn class_55_the_file_of_a_long_output_holds_no_secret() {
     let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("a.txt", TOKEN);
     let long = "cat a.txt; seq 1 40000; printf 'correct-horse-'; sleep 0.3; echo battery-9; cat a.txt >&2; seq 1 40000";
-    let server = Server::start(
-        &serde_json::json!({"turns": [
+    let server = Server::turns(serde_json::json!([
             {"calls": [{"id": "c1", "name": "run_command", "arguments": {"command": long}}]},
             {"calls": [{"name": "grep", "arguments": {"pattern": "redacted", "path": "output:c1"}}]},
             {"calls": [{"name": "write_file", "arguments": {"path": "b.txt", "content": "[redacted: DEPLOY_TOKEN]"}}]},
             {"calls": [{"name": "run_command", "arguments": {"command": "cat a.txt; seq 1 40000", "background": true}}]},
             {"calls": [{"name": "command_output", "arguments": {"id": "bg1", "wait": 60}}]},
-            {"text": "done"}]})
-        .to_string(),
-    );
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+            {"text": "done"}]));
+    lab.run_yolo(&server, &[]).exits(0);
     assert_eq!(holding(&lab.home(), TOKEN), Vec::<String>::new());
     let told = server.requests().last().unwrap().body["messages"].to_string();
     assert!(told.matches("[redacted: DEPLOY_TOKEN]").count() >= 4, "{told}");
@@ -159,8 +156,8 @@ fn class_55_the_halves_of_a_secret_are_not_told_one_after_the_other() {
     let calls = [run("sh begin.sh", true), look.clone(), run("sh wait.sh", false), look];
     let turns = calls.into_iter().map(|call| serde_json::json!({ "calls": [call] }));
     let turns: Vec<_> = turns.chain([serde_json::json!({"text": "done"})]).collect();
-    let server = Server::start(&serde_json::json!({ "turns": turns }).to_string());
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let server = Server::turns(turns);
+    lab.run_yolo(&server, &[]).exits(0);
     let told = server.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("output:\\nit is \\n["), "what comes before is told at once: {told}");
     assert!(told.contains("[redacted: DEPLOY_TOKEN] and goes on"), "{told}");
@@ -177,9 +174,8 @@ const WAIT: &str = "touch go; while ! [ -e written ]; do sleep 0.05; done";
 fn class_55_a_session_from_before_the_secret_was_known_is_shown_without_it() {
     let server = Server::start(&format!("turns: [{{text: 'it is {TOKEN}'}}]"));
     let lab = Lab::new();
-    let url = server.url();
     let task = format!("use {TOKEN}");
-    lab.agent(&["run", &task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    lab.agent_on(&server, &["run", &task]).exits(0);
     let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let shows = |lab: &Lab, args: &[&str]| lab.agent(args).exits(0).stdout;
     assert!(
@@ -261,7 +257,7 @@ fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets_and_none_is
     let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
     let answer =
         serde_json::json!({TOKEN: 1, "[redacted: DEPLOY_TOKEN]": 2, "in": {format!("x {TOKEN}"): 3}});
-    let server = Server::start(&serde_json::json!({"turns": [{"text": answer.to_string()}]}).to_string());
+    let server = Server::turns(serde_json::json!([{"text": answer.to_string()}]));
     let run = lab.run(&server, &["--json", "--output-schema", "schema.json"]).exits(0);
     let told = serde_json::json!({
         "[redacted: DEPLOY_TOKEN]": 1, "[redacted: DEPLOY_TOKEN] (2)": 2, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});

@@ -1,6 +1,6 @@
 //! `agent serve`: each method, event and error of the program's own protocol.
 
-use crate::support::calls::results;
+use crate::support::calls::{results, turn};
 use crate::support::mcp_client::McpClient;
 use crate::support::rpc_client::{RpcClient, types};
 use crate::support::run::{KEY, Lab};
@@ -9,27 +9,19 @@ use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
 use serde_json::{Value, json};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn calls(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 fn writes(path: &str) -> Value {
-    calls("write_file", &json!({"path": path, "content": "x"}))
+    turn("write_file", &json!({"path": path, "content": "x"}))
 }
 
 fn sleeps(seconds: &str) -> Value {
-    calls("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}))
+    turn("run_command", &json!({"command": format!("sleep {seconds} & sleep {seconds}")}))
 }
 
 #[test]
 fn o09_serve_start_sends_the_events_of_the_stream_and_the_document_of_the_run() {
     let lab = Lab::new().file("a.txt", "old\n");
-    let turns = || json!([calls("read_file", &json!({"path": "a.txt"})), {"text": "the answer", "chunk": 4}]);
-    let model = server(&turns());
+    let turns = || json!([turn("read_file", &json!({"path": "a.txt"})), {"text": "the answer", "chunk": 4}]);
+    let model = Server::turns(turns());
     let mut client = RpcClient::start(&lab, &model, &[]);
     let (session, result) = client.run("look");
     let events = client.events(&session);
@@ -37,7 +29,7 @@ fn o09_serve_start_sends_the_events_of_the_stream_and_the_document_of_the_run() 
     assert_eq!(result["session_id"], session.as_str());
     schema::is_result(&result);
 
-    let other = lab.run(&server(&turns()), &["--output-format", "stream-json"]).exits(0);
+    let other = lab.run(&Server::turns(turns()), &["--output-format", "stream-json"]).exits(0);
     let stream: Vec<Value> = other.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (last, stream) = stream.split_last().unwrap();
     assert_eq!((types(&events), &last["type"]), (types(stream), &json!("result")));
@@ -58,7 +50,8 @@ fn o09_serve_start_sends_the_events_of_the_stream_and_the_document_of_the_run() 
 #[test]
 fn serve_send_continues_a_session_also_in_another_process_and_not_while_a_run_works() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([{"text": "first"}, {"text": "second"}, sleeps(&seconds), {"text": "unused"}]));
+    let model =
+        Server::turns(json!([{"text": "first"}, {"text": "second"}, sleeps(&seconds), {"text": "unused"}]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     let (session, _) = client.run("say it");
     let begun = client.call("send", &json!({"session_id": session, "prompt": "again"}));
@@ -88,7 +81,7 @@ fn serve_send_continues_a_session_also_in_another_process_and_not_while_a_run_wo
 #[test]
 fn l33_serve_interrupt_ends_a_run_and_its_children_and_the_session_goes_on() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "second"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "second"}]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     let session = client.begin("x");
     wait_for_sleepers(&seconds, 2);
@@ -109,7 +102,7 @@ fn s20_serve_asks_for_approval_and_the_decision_counts() {
         ("deny", false, "llm_done"),
         ("stop", false, "user_interrupt"),
     ] {
-        let (lab, model) = (Lab::new(), server(&json!([writes("new.txt"), {"text": "done"}])));
+        let (lab, model) = (Lab::new(), Server::turns(json!([writes("new.txt"), {"text": "done"}])));
         let mut client = RpcClient::start(&lab, &model, &[]);
         let session = client.begin("x");
         let asked = client.wait("approval");
@@ -134,9 +127,9 @@ fn s20_serve_asks_for_approval_and_the_decision_counts() {
 fn serve_names_the_subagent_whose_call_needs_approval() {
     let (lab, model) = (
         Lab::new().file("dummy/a", "a"),
-        server(&json!([
-            calls("dispatch_subagent", &json!({"agent_type": "test", "task": "look"})),
-            calls("run_command", &json!({"command": "rm -r dummy"})),
+        Server::turns(json!([
+            turn("dispatch_subagent", &json!({"agent_type": "test", "task": "look"})),
+            turn("run_command", &json!({"command": "rm -r dummy"})),
             {"text": "looked"},
             {"text": "done"}])),
     );
@@ -154,8 +147,10 @@ fn serve_names_the_subagent_whose_call_needs_approval() {
 
 #[test]
 fn s20_serve_an_answer_counts_once_and_only_for_its_question() {
-    let (lab, model) =
-        (Lab::new(), server(&json!([writes("a.txt"), writes("b.txt"), writes("c.txt"), {"text": "done"}])));
+    let (lab, model) = (
+        Lab::new(),
+        Server::turns(json!([writes("a.txt"), writes("b.txt"), writes("c.txt"), {"text": "done"}])),
+    );
     let mut client = RpcClient::start(&lab, &model, &[]);
     let session = client.begin("x");
     let first = client.wait("approval")["question"]["id"].clone();
@@ -175,8 +170,8 @@ fn s20_serve_an_answer_counts_once_and_only_for_its_question() {
 
 #[test]
 fn s20_serve_shows_invisible_characters_of_a_question_as_escapes() {
-    let hostile = calls("run_command", &json!({"command": "echo '\u{202e}\u{1b}[2J'"}));
-    let (lab, model) = (Lab::new(), server(&json!([hostile, {"text": "done"}])));
+    let hostile = turn("run_command", &json!({"command": "echo '\u{202e}\u{1b}[2J'"}));
+    let (lab, model) = (Lab::new(), Server::turns(json!([hostile, {"text": "done"}])));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "confirm-all"]);
     client.begin("x");
     let question = client.wait("approval")["question"].to_string();
@@ -187,7 +182,7 @@ fn s20_serve_shows_invisible_characters_of_a_question_as_escapes() {
 #[test]
 fn serve_list_shows_the_sessions_of_the_workspace_with_their_states() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([{"text": "done"}, {"error": {"status": 400}}, sleeps(&seconds)]));
+    let model = Server::turns(json!([{"text": "done"}, {"error": {"status": 400}}, sleeps(&seconds)]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     assert_eq!(client.call("list", &json!({})), json!({"sessions": [], "next_cursor": null}));
     let (first, _) = client.run("one");
@@ -214,7 +209,7 @@ fn serve_list_shows_the_sessions_of_the_workspace_with_their_states() {
 #[test]
 fn serve_list_has_pages() {
     let lab = Lab::new();
-    let model = server(&json!([{"text": "done", "repeat": 51}]));
+    let model = Server::turns(json!([{"text": "done", "repeat": 51}]));
     let mut client = RpcClient::start(&lab, &model, &[]);
     let first = client.run("x").0;
     for _ in 0..50 {
@@ -229,8 +224,9 @@ fn serve_list_has_pages() {
 #[test]
 fn serve_subscribe_sends_the_stored_events_again_from_a_number_on() {
     let lab = Lab::new().file("a.txt", "old\n");
-    let model =
-        server(&json!([calls("read_file", &json!({"path": "a.txt"})), {"text": "done"}, {"text": "more"}]));
+    let model = Server::turns(
+        json!([turn("read_file", &json!({"path": "a.txt"})), {"text": "done"}, {"text": "more"}]),
+    );
     let mut client = RpcClient::start(&lab, &model, &["--no-stream"]);
     let (session, result) = client.run("x");
     let live = client.events(&session);
@@ -258,7 +254,7 @@ fn serve_subscribe_sends_the_stored_events_again_from_a_number_on() {
 #[test]
 fn serve_subscribe_to_a_working_run_says_so_and_damaged_records_are_counted() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "unused"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "unused"}]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo", "--no-stream"]);
     let session = client.begin("x");
     wait_for_sleepers(&seconds, 2);
@@ -277,10 +273,11 @@ fn serve_subscribe_to_a_working_run_says_so_and_damaged_records_are_counted() {
 #[test]
 fn a14_serve_undo_restores_files_as_the_command_does() {
     let lab = Lab::new().file("a.txt", "old\n").file("b.txt", "old\n");
-    let write = |path: &str| calls("write_file", &json!({"path": path, "content": "new\n"}));
-    let read = |path: &str| calls("read_file", &json!({ "path": path }));
-    let model =
-        server(&json!([read("a.txt"), write("a.txt"), read("b.txt"), write("b.txt"), {"text": "done"}]));
+    let write = |path: &str| turn("write_file", &json!({"path": path, "content": "new\n"}));
+    let read = |path: &str| turn("read_file", &json!({ "path": path }));
+    let model = Server::turns(
+        json!([read("a.txt"), write("a.txt"), read("b.txt"), write("b.txt"), {"text": "done"}]),
+    );
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     let (session, _) = client.run("x");
     assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("new\n".to_owned(), "new\n".to_owned()));
@@ -306,9 +303,9 @@ fn a14_serve_undo_restores_files_as_the_command_does() {
 #[test]
 fn serve_is_bounded_by_its_own_flags_whatever_a_client_sends() {
     let lab = Lab::new().config("agents: {free: {mode: yolo, system_prompt: Do it.}}\n");
-    let list = |path: &str| calls("list_files", &json!({ "path": path }));
-    let model = server(
-        &json!([writes("new.txt"), {"text": "done"}, list("."), {"text": "closed"}, list("."), list("."), {"text": "closed"}]),
+    let list = |path: &str| turn("list_files", &json!({ "path": path }));
+    let model = Server::turns(
+        json!([writes("new.txt"), {"text": "done"}, list("."), {"text": "closed"}, list("."), list("."), {"text": "closed"}]),
     );
     let mut client = RpcClient::start(&lab, &model, &["--max-steps", "2"]);
     let begun = client.call("start", &json!({"task": "x", "agent": "free", "limits": {"mode": "yolo"}}));
@@ -336,7 +333,7 @@ fn serve_is_bounded_by_its_own_flags_whatever_a_client_sends() {
 
 #[test]
 fn serve_lowers_the_mode_of_a_run_to_what_the_client_asks_for() {
-    let (lab, model) = (Lab::new(), server(&json!([writes("new.txt"), {"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([writes("new.txt"), {"text": "done"}])));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     client.call("start", &json!({"task": "x", "limits": {"mode": "confirm-sensitive"}}));
     client.wait("approval");
@@ -345,7 +342,7 @@ fn serve_lowers_the_mode_of_a_run_to_what_the_client_asks_for() {
 
 #[test]
 fn serve_with_an_agent_or_a_model_runs_no_other() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = RpcClient::start(&lab, &model, &["--agent", "plan"]);
     for params in [json!({"task": "x", "agent": "build"}), json!({"task": "x", "model": "openai/other"})] {
         assert_eq!(client.refused("start", &params), -32602, "{params}");
@@ -356,7 +353,7 @@ fn serve_with_an_agent_or_a_model_runs_no_other() {
 
 #[test]
 fn serve_without_a_model_of_its_own_runs_the_one_that_the_client_selects_within_its_bounds() {
-    let model = server(&json!([{"text": "done"}]));
+    let model = Server::done();
     let config = format!("llm: {{model: openai/configured, api_base: '{}'}}\n", model.url());
     let lab =
         Lab::new().env("OPENAI_API_KEY", KEY).config(&config).file("secret.yaml", "turns: a-secret-line\n");
@@ -378,7 +375,8 @@ fn serve_without_a_model_of_its_own_runs_the_one_that_the_client_selects_within_
 #[test]
 fn serve_what_fails_or_cannot_start_is_finished_and_no_success() {
     let lab = Lab::new();
-    let model = server(&json!([{"error": {"status": 400}}, {"text": "no", "finish": "content_filter"}]));
+    let model =
+        Server::turns(json!([{"error": {"status": 400}}, {"text": "no", "finish": "content_filter"}]));
     let mut client = RpcClient::start(&lab, &model, &[]);
     assert_eq!(client.run("x").1["status"], "failed");
     assert_eq!(client.run("x").1["stop_reason"], "content_filter");
@@ -399,7 +397,7 @@ fn serve_what_fails_or_cannot_start_is_finished_and_no_success() {
 #[test]
 fn serve_performs_runs_side_by_side_up_to_a_limit() {
     let lab = Lab::new();
-    let model = server(&json!([{"text": "slow", "delay_ms": 1500, "repeat": 16}, {"text": "fast"}]));
+    let model = Server::turns(json!([{"text": "slow", "delay_ms": 1500, "repeat": 16}, {"text": "fast"}]));
     let mut client = RpcClient::start(&lab, &model, &[]);
     for _ in 0..16 {
         client.begin("x");

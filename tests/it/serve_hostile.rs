@@ -12,10 +12,6 @@ use std::os::unix::fs::symlink;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-fn server(turns: &Value) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 fn sleeps(seconds: &str) -> Value {
     json!({"calls": [{"name": "run_command", "arguments": {"command": format!("sleep {seconds} & sleep {seconds}")}}]})
 }
@@ -31,7 +27,7 @@ fn unread(lab: &Lab, model: &Server) -> Child {
 #[test]
 fn l33_serve_ends_runs_and_children_within_a_second_when_the_client_leaves() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds)]));
+    let model = Server::turns(json!([sleeps(&seconds)]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     client.begin("x");
     wait_for_sleepers(&seconds, 2);
@@ -46,8 +42,8 @@ fn l33_serve_ends_runs_and_children_within_a_second_when_the_client_leaves() {
 #[test]
 fn l33_serve_half_a_line_at_the_end_of_the_input_ends_a_run_that_waits_for_approval() {
     let lab = Lab::new();
-    let model = server(
-        &json!([{"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]}, {"text": "unused"}]),
+    let model = Server::turns(
+        json!([{"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]}, {"text": "unused"}]),
     );
     let mut client = RpcClient::start(&lab, &model, &[]);
     client.begin("x");
@@ -60,7 +56,7 @@ fn l33_serve_half_a_line_at_the_end_of_the_input_ends_a_run_that_waits_for_appro
 #[test]
 fn l33_serve_that_is_killed_leaves_no_child_and_a_session_that_can_be_continued() {
     let (lab, seconds) = (Lab::new(), unique_seconds());
-    let model = server(&json!([sleeps(&seconds), {"text": "second"}]));
+    let model = Server::turns(json!([sleeps(&seconds), {"text": "second"}]));
     let mut client = RpcClient::start(&lab, &model, &["--mode", "yolo"]);
     let session = client.begin("x");
     wait_for_sleepers(&seconds, 2);
@@ -74,7 +70,7 @@ fn l33_serve_that_is_killed_leaves_no_child_and_a_session_that_can_be_continued(
 
 #[test]
 fn serve_a_client_that_does_not_read_ends_the_server_and_the_reason_is_told() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let (lab, model) = (Lab::new(), Server::turns(json!([{"text": "unused"}])));
     let mut child = unread(&lab, &model);
     let line = json!({"jsonrpc": "2.0", "id": "x".repeat(15 << 20), "method": "nonsense"}).to_string();
     let mut input = child.stdin.take().unwrap();
@@ -91,7 +87,7 @@ fn serve_a_client_that_does_not_read_ends_the_server_and_the_reason_is_told() {
 fn o09_serve_a_slow_client_misses_pieces_of_text_and_nothing_else() {
     let lab = Lab::new();
     let text = "0123456789abcdef".repeat(60_000);
-    let model = server(&json!([{"text": text, "chunk": 400}]));
+    let model = Server::turns(json!([{"text": text, "chunk": 400}]));
     let mut child = unread(&lab, &model);
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "start", "params": {"task": "x"}}))
@@ -127,7 +123,7 @@ fn serve_subscribe_waits_for_a_slow_client() {
     let lab = Lab::new().file("big.txt", "0123456789abcdef\n".repeat(400));
     let read = json!({"calls": [{"name": "read_file", "arguments": {"path": "big.txt"}}]});
     let turns: Vec<Value> = std::iter::repeat_n(read, 300).chain([json!({"text": "done"})]).collect();
-    let model = server(&json!(turns));
+    let model = Server::turns(json!(turns));
     let lab = lab.config("loop: {max_repeated_calls: 0, repeat_window: 0, max_same_results: 0}\n");
     let mut client = RpcClient::start(&lab, &model, &["--max-steps", "400", "--no-stream"]);
     let (session, result) = client.run("x");
@@ -161,7 +157,7 @@ fn serve_subscribe_waits_for_a_slow_client() {
 
 #[test]
 fn serve_messages_that_are_none_get_the_errors_of_the_protocol() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = RpcClient::start(&lab, &model, &[]);
     for (line, code, id) in [
         ("{\"half", -32700, Value::Null),
@@ -201,7 +197,7 @@ fn serve_messages_that_are_none_get_the_errors_of_the_protocol() {
 
 #[test]
 fn serve_what_fails_in_the_program_is_an_internal_error() {
-    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let (lab, model) = (Lab::new(), Server::done());
     let mut client = RpcClient::start(&lab, &model, &[]);
     client.run("x");
     let sessions = lab.journal().ancestors().nth(2).unwrap().to_owned();
@@ -236,8 +232,8 @@ fn serve_refuses_options_that_it_cannot_honour_and_an_invalid_configuration() {
 fn serve_sends_no_secret() {
     let secret = "sk-0123456789abcdefghij";
     let lab = Lab::new().env("THE_SERVICE_API_KEY", secret).file("a.txt", format!("the key is {secret}\n"));
-    let model = server(
-        &json!([{"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]}, {"text": format!("it is {secret}")}]),
+    let model = Server::turns(
+        json!([{"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]}, {"text": format!("it is {secret}")}]),
     );
     let mut child = unread(&lab, &model);
     let mut input = child.stdin.take().unwrap();

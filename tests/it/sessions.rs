@@ -10,10 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 
 const READ: &str = "  - calls: [{name: read_file, arguments: {path: a.txt}}]\n";
 
-fn lab() -> Lab {
-    Lab::new().file("a.txt", "alpha\n")
-}
-
 fn messages(body: &Value) -> &Vec<Value> {
     body["messages"].as_array().unwrap()
 }
@@ -40,12 +36,12 @@ fn l34_after_a_stop_in_the_middle_of_a_batch_every_call_has_a_result() {
       - {name: read_file, arguments: {path: a.txt}}
 ";
     let server = Server::start(script);
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     run.wait_for_stderr("run_command");
     run.signal(Signal::INT);
     run.finish().exits(130);
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     lab.resume(&server, &["go on"]).exits(0);
     let requests = server.requests();
     every_call_is_answered(&requests[0].body);
@@ -55,7 +51,7 @@ fn l34_after_a_stop_in_the_middle_of_a_batch_every_call_has_a_result() {
 #[test]
 fn l35_a_second_process_on_one_session_is_told_that_it_is_busy() {
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     let second = lab.resume(&server, &["more"]).exits(3);
@@ -67,7 +63,7 @@ fn l35_a_second_process_on_one_session_is_told_that_it_is_busy() {
 #[test]
 fn o10_after_kill_9_the_journal_parses_and_the_completed_step_is_there() {
     let server = Server::start(&format!("turns:\n{READ}  - fault: hang\n"));
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(2);
     run.signal(Signal::KILL);
@@ -93,8 +89,8 @@ fn o11_resume_restores_messages_figures_and_files() {
     usage: {input: 100, output: 10}
 ";
     let server = Server::start(script);
-    let lab = lab();
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let lab = Lab::with_a_txt();
+    lab.run_yolo(&server, &[]).exits(0);
     let before = server.requests()[1].body.clone();
 
     let server = Server::start("turns: [{text: second answer, usage: {input: 100, output: 10}}]");
@@ -127,7 +123,7 @@ fn o12_a_resumed_run_prints_its_answer_as_a_run_does() {
 #[test]
 fn o11_a_file_read_before_the_resume_may_be_edited_after_it() {
     let server = Server::start(&format!("turns:\n{READ}  - text: read it\n"));
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&server, &[]).exits(0);
     let script = "turns:
   - calls: [{name: write_file, arguments: {path: a.txt, content: beta}}]
@@ -144,12 +140,12 @@ fn a_call_that_was_running_at_kill_9_is_closed_as_interrupted() {
   - calls: [{name: run_command, arguments: {command: 'touch started; sleep 60'}}]
 ";
     let server = Server::start(script);
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     run.wait_for_stderr("run_command");
     run.signal(Signal::KILL);
     run.finish();
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     lab.resume(&server, &[]).exits(0);
     let requests = server.requests();
     every_call_is_answered(&requests[0].body);
@@ -161,7 +157,7 @@ fn a_call_that_was_running_at_kill_9_is_closed_as_interrupted() {
 #[test]
 fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
     let server = Server::start("turns: [{text: one}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&server, &[]).exits(0);
     let journal = lab.journal();
     let mut bytes = fs::read(&journal).unwrap();
@@ -176,7 +172,7 @@ fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
 #[test]
 fn what_stands_beside_zeros_in_the_middle_is_gone_on_with() {
     let server = Server::start(&format!("turns:\n{READ}  - text: one\n"));
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&server, &[]).exits(0);
     let journal = fs::read_to_string(lab.journal()).unwrap();
     let at = journal.find("\"type\":\"tool_call_end\"").unwrap();
@@ -209,7 +205,7 @@ fn put(lab: &Lab, records: &str) {
 
 #[test]
 fn o11_a_journal_in_the_form_of_the_first_version_is_gone_on_with() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&Server::start("turns: [{text: one}]"), &[]).exits(0);
     put(&lab, include_str!("../journals/first.jsonl"));
     let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
@@ -231,7 +227,7 @@ fn with_a_long_call(lab: &Lab) -> Value {
         "turns:\n  - calls: [{{name: write_file, arguments: {{path: long.txt, content: '{content}'}}}}]\n  - text: one\n"
     );
     let server = Server::start(&script);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     server.requests()[1].body.clone()
 }
 
@@ -242,7 +238,7 @@ fn texts(lab: &Lab) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn o10_what_is_too_long_for_a_line_of_the_journal_is_kept_beside_it_and_gone_on_with() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let before = with_a_long_call(&lab);
     let journal = fs::read_to_string(lab.journal()).unwrap();
     let longest = journal.lines().map(str::len).max().unwrap();
@@ -260,7 +256,7 @@ fn o10_what_is_too_long_for_a_line_of_the_journal_is_kept_beside_it_and_gone_on_
 
 #[test]
 fn o10_a_text_that_is_gone_from_beside_the_journal_is_told_and_the_session_goes_on() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     with_a_long_call(&lab);
     for text in texts(&lab) {
         fs::remove_file(text).unwrap();
@@ -275,7 +271,7 @@ fn o10_a_text_that_is_gone_from_beside_the_journal_is_told_and_the_session_goes_
 
 #[test]
 fn what_a_later_version_has_written_is_not_gone_on_with() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&Server::start("turns: [{text: one}]"), &[]).exits(0);
     let first = include_str!("../journals/first.jsonl");
     let more =
@@ -290,7 +286,7 @@ fn what_a_later_version_has_written_is_not_gone_on_with() {
 #[test]
 fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
     let server = Server::start("turns: [{text: done, repeat: 2}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     lab.run(&server, &[]).exits(0);
     let journal = fs::File::options().write(true).open(lab.journal()).unwrap();
     journal.set_len(1 << 30).unwrap();
@@ -310,7 +306,7 @@ fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
 
 #[test]
 fn o13_a_missing_session_or_an_id_with_path_parts_exits_3() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     for id in ["20200101-000000-abcdef", "../../etc", "a/b", ""] {
         let done = lab.agent(&["resume", id, "x"]).exits(3);
         assert!(!done.stderr.is_empty());
@@ -323,7 +319,7 @@ fn o13_a_missing_session_or_an_id_with_path_parts_exits_3() {
 #[test]
 fn sessions_are_listed_and_shown() {
     let server = Server::start(&format!("turns:\n{READ}  - text: all well\n"));
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     assert!(lab.agent(&["sessions", "list"]).exits(0).stdout.contains("no session"));
     lab.run(&server, &[]).exits(0);
     let list = lab.agent(&["sessions", "list"]).exits(0).stdout;
@@ -338,7 +334,7 @@ fn sessions_are_listed_and_shown() {
 #[test]
 fn s27_session_files_are_private_under_any_umask() {
     let server = Server::start("turns: [{text: hi}]");
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let url = server.url();
     let agent = program();
     let command =
@@ -360,8 +356,8 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
   - calls: [{name: write_file, arguments: {path: a.txt, content: beta}}]
 ";
     let server = Server::start(script);
-    let lab =
-        lab().config("hooks: {post_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
+    let lab = Lab::with_a_txt()
+        .config("hooks: {post_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     lab.wait_for_file("asked");
     run.signal(Signal::KILL);
@@ -369,7 +365,7 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
     // As if the kill had come between the swap and the end of the edit, and once with somebody's save.
     fs::write(lab.ws().join(".agent-tmp-2147483647-1"), "alpha\n").unwrap();
     fs::write(lab.ws().join(".agent-tmp-2147483647-2"), "a person's save").unwrap();
-    let server = Server::start("turns: [{text: done}]");
+    let server = Server::done();
     let lab = lab.config("");
     let done = lab.resume(&server, &["--mode", "yolo"]).exits(0);
     assert!(!lab.exists(".agent-tmp-2147483647-1"), "the old content is known and gone");
@@ -385,7 +381,7 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
 #[test]
 fn a_session_of_another_workspace_is_not_gone_on_with() {
     let server = Server::start("turns: [{text: one}]");
-    let (lab, other) = (lab(), lab());
+    let (lab, other) = (Lab::with_a_txt(), Lab::with_a_txt());
     lab.run(&server, &[]).exits(0);
     other.run(&Server::start("turns: [{text: two}]"), &[]).exits(0);
     fs::copy(lab.journal(), other.journal()).unwrap();
@@ -400,7 +396,7 @@ fn with_a_state(lab: &Lab) -> std::path::PathBuf {
     let calls = READ.replace("a.txt", "long.txt").repeat(24);
     let server = Server::start(&format!("turns:\n{calls}  - text: one\n"));
     fs::write(lab.ws().join("agent.yaml"), format!("{config}{NO_BREAKERS}")).unwrap();
-    lab.run(&server, &["--mode", "yolo", "--config", "agent.yaml", "--max-steps", "40"]).exits(0);
+    lab.run_yolo(&server, &["--config", "agent.yaml", "--max-steps", "40"]).exits(0);
     let kept = texts(lab);
     assert_eq!(kept.len(), 1, "{kept:?}");
     kept.into_iter().next().unwrap()
@@ -415,7 +411,7 @@ fn gone_on(lab: &Lab) -> (Value, String) {
 
 #[test]
 fn o11_a_long_session_is_gone_on_with_from_its_state_as_from_its_whole_journal() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let state = with_a_state(&lab);
     let journal = fs::read(lab.journal()).unwrap();
     // What stands before the state is not read: nobody misses it.
@@ -435,7 +431,7 @@ fn o11_a_long_session_is_gone_on_with_from_its_state_as_from_its_whole_journal()
 
 #[test]
 fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
-    let lab = lab();
+    let lab = Lab::with_a_txt();
     let state = with_a_state(&lab);
     let dir = lab.journal().parent().unwrap().to_owned();
     let id = dir.file_name().unwrap().to_str().unwrap();
@@ -446,10 +442,8 @@ fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
     assert!(replayed.contains("identical to its end"), "{replayed}");
     let calls = READ.replace("a.txt", "long.txt").repeat(24);
     let server = Server::start(&format!("turns:\n{calls}  - text: two\n"));
-    let url = server.url();
     let args = ["resume", id, "more", "--mode", "yolo", "--config", "agent.yaml", "--max-steps", "40"];
-    let more = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&args[..], &more[..]].concat()).exits(0);
+    lab.agent_on(&server, &args).exits(0);
     let dir = state.parent().unwrap();
     let kept: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(kept.len() == 1 && kept[0] != state, "{kept:?}");
@@ -458,9 +452,9 @@ fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
 // Fault A6
 #[test]
 fn a_renamed_project_finds_its_sessions_by_id() {
-    let lab = Lab::new().file("a.txt", "alpha\n").file("keep.txt", "x");
+    let lab = Lab::with_a_txt().file("keep.txt", "x");
     let write = "turns: [{calls: [{name: edit_file, arguments: {path: a.txt, old_str: alpha, new_str: beta}}]}, {text: first}]";
-    let started = lab.run(&Server::start(write), &["--mode", "yolo", "--json"]);
+    let started = lab.run_yolo(&Server::start(write), &["--json"]);
     let id = started.exits(0).json()["session_id"].as_str().unwrap().to_owned();
     let (old, new) = (lab.ws(), lab.outside().join("renamed"));
     fs::rename(&old, &new).unwrap();

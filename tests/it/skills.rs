@@ -1,6 +1,7 @@
 //! Skills: which are offered, when their text joins the conversation, and what becomes of bad files.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::calls::turn;
+use crate::support::run::Lab;
 use crate::support::server::{Recorded, Server};
 use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
@@ -11,26 +12,12 @@ fn skill(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: What {name} is for\n{more}---\nBody of {name}.\n")
 }
 
-fn server(turns: &[Value]) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 fn done() -> Value {
     json!({"text": "done"})
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
-fn run(lab: &Lab, server: &Server, task: &str, more: &[&str]) -> Finished {
-    let url = server.url();
-    let args = ["run", task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&args, more].concat()).exits(0)
-}
-
 fn messages(request: &Recorded, role: &str) -> String {
-    let all = request.body["messages"].as_array().unwrap().iter();
+    let all = request.messages().iter();
     all.filter(|message| message["role"] == role).map(|message| message["content"].to_string()).collect()
 }
 
@@ -41,10 +28,10 @@ fn has_tool(request: &Recorded) -> bool {
 #[test]
 fn k09_a_skill_is_listed_and_its_text_comes_when_the_model_asks() {
     let lab = Lab::new().file(".agent/skills/deploy/SKILL.md", skill("deploy", "license: MIT\n"));
-    let use_it = call("use_skill", &json!({"name": "deploy", "input": "staging"}));
-    let wrong = call("use_skill", &json!({"name": "deplo"}));
-    let server = server(&[use_it, wrong, done()]);
-    run(&lab, &server, "ship it", &[]);
+    let use_it = turn("use_skill", &json!({"name": "deploy", "input": "staging"}));
+    let wrong = turn("use_skill", &json!({"name": "deplo"}));
+    let server = Server::turns([use_it, wrong, done()]);
+    lab.agent_on(&server, &["run", "ship it"]).exits(0);
     let requests = server.requests();
     assert!(messages(&requests[0], "system").contains("# Skills\\n") && has_tool(&requests[0]));
     assert!(messages(&requests[0], "system").contains("- deploy: What deploy is for"));
@@ -55,8 +42,8 @@ fn k09_a_skill_is_listed_and_its_text_comes_when_the_model_asks() {
     assert!(messages(&requests[2], "tool").contains("Did you mean deploy?"));
     // Without skills nothing of this is sent.
     let plain = Lab::new();
-    let server = self::server(&[done()]);
-    run(&plain, &server, "ship it", &[]);
+    let server = Server::done();
+    plain.agent_on(&server, &["run", "ship it"]).exits(0);
     assert!(
         !has_tool(&server.requests()[0]) && !messages(&server.requests()[0], "system").contains("# Skills")
     );
@@ -69,17 +56,14 @@ fn k09_a_keyword_in_the_prompt_and_a_file_that_matches_load_a_skill_once() {
         .file(".agent/skills/rust/SKILL.md", skill("rust", "globs: ['src/**/*.rs']\n"))
         .file("src/a.rs", "fn a() {}\n")
         .file("notes.txt", "x\n");
-    let read = |path: &str| call("read_file", &json!({ "path": path }));
-    let server = server(&[read("notes.txt"), read("src/a.rs"), done(), done()]);
-    run(&lab, &server, "optimise the Query", &[]);
+    let read = |path: &str| turn("read_file", &json!({ "path": path }));
+    let server = Server::turns([read("notes.txt"), read("src/a.rs"), done(), done()]);
+    lab.agent_on(&server, &["run", "optimise the Query"]).exits(0);
     let requests = server.requests();
     let users: Vec<String> = requests.iter().map(|request| messages(request, "user")).collect();
     assert!(users[0].contains("Body of sql.") && !users[1].contains("Body of rust."), "{users:?}");
     assert!(users[2].contains("Body of rust.") && users[2].contains("<data "), "{users:?}");
-    let url = server.url();
-    let resume =
-        ["resume", "--last", "another query", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&resume).exits(0);
+    lab.agent_on(&server, &["resume", "--last", "another query"]).exits(0);
     let users = messages(&server.requests()[3], "user");
     assert_eq!(
         (users.matches("Body of sql.").count(), users.matches("Body of rust.").count()),
@@ -103,8 +87,8 @@ fn k09_at_most_20_are_listed_and_the_project_wins_over_the_user() {
         fs::write(dir.join("SKILL.md"), skill(name, "")).unwrap();
     }
     let lab = lab.config("skills: {disabled: [hidden]}\n");
-    let server = server(&[done()]);
-    run(&lab, &server, "x", &[]);
+    let server = Server::done();
+    lab.agent_on(&server, &["run", "x"]).exits(0);
     let system = messages(&server.requests()[0], "system");
     let listed: Vec<&str> = system.split("\\n- ").skip(1).filter(|line| line.contains(" is for")).collect();
     assert_eq!(listed.len(), 20, "{system}");
@@ -122,10 +106,10 @@ fn a_skill_of_the_project_that_replaces_one_of_the_user_is_a_warning_with_both()
         "the skill `sql` of this project (.claude/skills/sql) is used instead of your own ({})",
         own.display()
     );
-    assert!(run(&lab, &server(&[done()]), "x", &[]).stderr.contains(&warning));
+    assert!(lab.agent_on(&Server::done(), &["run", "x"]).exits(0).stderr.contains(&warning));
     assert!(lab.agent(&["skills"]).exits(0).stderr.contains(&warning));
     let lab = lab.config("skills: {disabled: [sql]}\n");
-    assert!(!run(&lab, &server(&[done()]), "x", &[]).stderr.contains("instead of your own"));
+    assert!(!lab.agent_on(&Server::done(), &["run", "x"]).exits(0).stderr.contains("instead of your own"));
 }
 
 #[test]
@@ -137,8 +121,8 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     fs::create_dir_all(lab.outside().join("far")).unwrap();
     fs::write(lab.outside().join("far/SKILL.md"), skill("far", "")).unwrap();
     std::os::unix::fs::symlink(lab.outside().join("far"), lab.ws().join(".agent/skills/far")).unwrap();
-    let first = server(&[done()]);
-    let shown = run(&lab, &first, "x", &["-v"]).stderr;
+    let first = Server::done();
+    let shown = lab.agent_on(&first, &["run", "x", "-v"]).exits(0).stderr;
     assert_eq!(shown.matches("skill not used").count(), 2, "{shown}");
     assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:4: "), "{shown}");
     let system = messages(&first.requests()[0], "system");
@@ -149,23 +133,21 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     assert!(shown.contains("skill new in this workspace: good ("), "{shown}");
     for changed in [skill("good", "keywords: [other]\n"), skill("good", "") + "More.\n"] {
         fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), changed).unwrap();
-        let shown = run(&lab, &server(&[done()]), "x", &["-v"]).stderr;
+        let shown = lab.agent_on(&Server::done(), &["run", "x", "-v"]).exits(0).stderr;
         assert!(shown.contains("the skill `good` has changed") && !shown.contains("skill new"), "{shown}");
     }
-    let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
+    let shown = lab.agent_on(&Server::done(), &["run", "x"]).exits(0).stderr;
     assert!(!shown.contains("has changed"), "{shown}");
 }
 
 #[test]
 fn k09_a_resumed_session_keeps_its_tools_and_its_system_message() {
     let lab = Lab::new();
-    let server = server(&[done(), done(), done()]);
-    run(&lab, &server, "x", &[]);
+    let server = Server::turns([done(), done(), done()]);
+    lab.agent_on(&server, &["run", "x"]).exits(0);
     let lab = lab.file(".agent/skills/late/SKILL.md", skill("late", "keywords: [late]\n"));
-    let url = server.url();
     let resume = |task: &str| {
-        let args = ["resume", "--last", task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-        lab.agent(&args).exits(0);
+        lab.agent_on(&server, &["resume", "--last", task]).exits(0);
     };
     resume("too late");
     let requests = server.requests();

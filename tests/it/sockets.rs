@@ -1,8 +1,11 @@
 //! Whom the agent speaks to: in a network of its own, where the kernel counts every connection and every packet that found
 //! no way.
 
-use crate::dialects::{Client, DIALECTS, lab};
-use crate::support::mcp::{YOLO, call, done, model, peers, results, run_args};
+use crate::dialects::{Client, DIALECTS, with_dialect_key};
+use crate::support::calls::{call, command};
+use crate::support::mcp::{peers, results, run_args};
+use crate::support::run::YOLO;
+use crate::support::server::Server;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 use serde_json::json;
@@ -54,8 +57,8 @@ fn protocols_in_a_network_of_their_own() {
     }
     loopback_up();
     for dialect in DIALECTS {
-        let server = model(&[call("run_command", &json!({ "command": WAIT })), done()]);
-        let (lab, url) = (lab("mode: yolo"), server.url());
+        let server = Server::calls([command(WAIT)]);
+        let (lab, url) = (with_dialect_key("mode: yolo"), server.url());
         let mut go = lab.pipe("go");
         // It probes what confines commands, which opens ports.
         lab.agent(&["doctor"]);
@@ -76,11 +79,7 @@ fn in_a_network_of_its_own() {
         return;
     }
     loopback_up();
-    let server = model(&[
-        call("mcp__test__echo", &json!({})),
-        call("run_command", &json!({ "command": WAIT })),
-        done(),
-    ]);
+    let server = Server::calls([call("mcp__test__echo", &json!({})), command(WAIT)]);
     let lab = peers(&[("test", "", "network: true")]).file("AGENTS.md", "Use tabs.\n");
     let mut go = lab.pipe("go");
     // How confinement is found by trying is another matter: there, listeners are what commands must not reach.

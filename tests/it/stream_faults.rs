@@ -2,7 +2,7 @@
 //! and the run reaches its end. No tool runs twice, and the answer is printed once.
 
 use crate::cuts::{FORMATS, turn};
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, Lab};
 use crate::support::wire_server::{WireServer, head, hold, pace};
 use agent_llm::framing::Framing;
 use agent_llm::quirks::Quirks;
@@ -115,7 +115,7 @@ impl Answer {
 }
 
 /// Runs a task of two steps, a call and a text, whose first step meets `fault`.
-fn run(
+fn run_with_fault(
     format: WireFormat,
     model: &str,
     (more, streamed): (&[&str], bool),
@@ -134,9 +134,7 @@ fn run(
     });
     let lab =
         Lab::new().file("out", "").config("llm: {context_window: 100000, timeouts: {silence_seconds: 1}}\n");
-    let url = server.url();
-    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
-    let done = lab.agent(&[&args, more].concat());
+    let done = lab.run_model(model, &server.url(), &[&["--mode", "yolo"], more].concat());
     let requests = server.requests().len();
     (lab, done, requests)
 }
@@ -182,7 +180,7 @@ fn lr5_every_fault_of_a_connection_reaches_the_end_in_every_format_and_output_mo
             FAULTS.into_iter().flat_map(|fault| MODES.into_iter().enumerate().map(move |mode| (fault, mode)))
         {
             let what = format!("{model} {:?} {fault:?}", mode.0);
-            check(&what, number, run(format, model, mode, fault));
+            check(&what, number, run_with_fault(format, model, mode, fault));
         }
     };
     std::thread::scope(|scope| {
@@ -199,9 +197,7 @@ fn lr5_without_an_answer_no_run_succeeds() {
             Answer::new(WireFormat::ChatCompletions, &turn("{text: alpha beta gamma, chunk: 6}"), true);
         let server = WireServer::start(move |stream, _| answer.broken(stream, fault));
         let lab = Lab::new().config("llm: {retries: 1, timeouts: {silence_seconds: 1}}\n");
-        let url = server.url();
-        let args = ["run", "task", "--model", "openai/m", "--api-base", &url, "--api-key", KEY];
-        let done = lab.agent(&args).exits(1);
+        let done = lab.run_model("openai/m", &server.url(), &[]).exits(1);
         assert_eq!((done.stdout.as_str(), server.requests().len()), ("", 2), "{fault:?}: {done:?}");
     }
 }
@@ -222,8 +218,7 @@ fn the_silence_deadline_counts_complete_events_and_not_bytes() {
     let server = WireServer::start(drip(" "));
     let lab = Lab::new().config("llm: {retries: 0, timeouts: {silence_seconds: 1, call_seconds: 60}}\n");
     let url = server.url();
-    let done =
-        lab.agent(&["run", "task", "--model", "openai/m", "--api-base", &url, "--api-key", KEY]).exits(1);
+    let done = lab.run_model("openai/m", &url, &[]).exits(1);
     assert!(done.stderr.contains("the answer stopped arriving for 1s"), "{}", done.stderr);
 }
 
@@ -242,7 +237,6 @@ fn the_silence_deadline_is_extended_by_keep_alive_lines() {
     });
     let lab = Lab::new().config("llm: {retries: 0, timeouts: {silence_seconds: 1}}\n");
     let url = server.url();
-    let done =
-        lab.agent(&["run", "task", "--model", "openai/m", "--api-base", &url, "--api-key", KEY]).exits(0);
+    let done = lab.run_model("openai/m", &url, &[]).exits(0);
     assert_eq!(done.stdout, "done\n");
 }

@@ -11,7 +11,7 @@ const SCHEMA: &str = r#"{"$schema": "https://json-schema.org/draft/2020-12/schem
 
 const GOOD: &str = r#"{"name": "a", "count": 2}"#;
 
-fn lab(schema: &str) -> Lab {
+fn with_schema(schema: &str) -> Lab {
     Lab::new().file("schema.json", schema).file("a.txt", "hello\n")
 }
 
@@ -40,7 +40,7 @@ fn last_words(request: &Recorded) -> String {
 fn an_answer_that_fits_is_alone_on_standard_output() {
     for answer in [GOOD, "```json\n{\"name\": \"a\", \"count\": 2}\n```\n"] {
         for more in [[].as_slice(), &["--no-stream"], &["--quiet"], &["-vv"]] {
-            let (done, requests) = play("openai/m", &lab(SCHEMA), &turns(&[answer]), more);
+            let (done, requests) = play("openai/m", &with_schema(SCHEMA), &turns(&[answer]), more);
             assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{more:?}");
             assert_eq!(requests.len(), 1);
             assert!(last_words(&requests[0]).contains("\\\"minimum\\\""), "the model is told the schema");
@@ -50,7 +50,7 @@ fn an_answer_that_fits_is_alone_on_standard_output() {
 
 #[test]
 fn with_json_the_value_is_a_value() {
-    let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&[GOOD]), &["--json"]);
+    let (done, _) = play("openai/m", &with_schema(SCHEMA), &turns(&[GOOD]), &["--json"]);
     let document = done.exits(0).json();
     assert_eq!(document["output"], json!({"name": "a", "count": 2}));
     assert_eq!((&document["output_valid"], &document["status"]), (&json!(true), &json!("success")));
@@ -73,7 +73,7 @@ fn an_answer_that_does_not_fit_is_repaired_without_tools() {
     ]});
     for model in ["openai/m", "anthropic/m", "ollama/m", "gemini/m", "openai-responses/m"] {
         for more in [[].as_slice(), &["--no-stream"]] {
-            let (done, requests) = play(model, &lab(SCHEMA), &script.to_string(), more);
+            let (done, requests) = play(model, &with_schema(SCHEMA), &script.to_string(), more);
             assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{model}");
             assert_eq!(requests.len(), 3, "{model}");
         }
@@ -82,7 +82,7 @@ fn an_answer_that_does_not_fit_is_repaired_without_tools() {
 
 #[test]
 fn an_answer_that_never_fits_fails_with_its_own_kind_and_is_not_lost() {
-    let lab = lab(SCHEMA);
+    let lab = with_schema(SCHEMA);
     let (done, requests) = play("openai/m", &lab, &turns(&["one", "two", "three"]), &[]);
     let done = done.exits(1);
     assert_eq!((done.stdout.as_str(), requests.len()), ("", 3));
@@ -99,7 +99,7 @@ fn a_repair_may_not_call_tools() {
     let call =
         json!({"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "x"}}], "text": "no"});
     let script = json!({"turns": [{"text": "no"}, call, {"text": GOOD}]});
-    let lab = lab(SCHEMA);
+    let lab = with_schema(SCHEMA);
     let (done, requests) = play("openai/m", &lab, &script.to_string(), &["--mode", "yolo"]);
     assert_eq!((done.exits(0).stdout.as_str(), requests.len()), ("{\"name\":\"a\",\"count\":2}\n", 3));
     assert!(!lab.exists("x"));
@@ -109,7 +109,7 @@ fn a_repair_may_not_call_tools() {
 fn a_cut_answer_is_joined_before_it_is_read() {
     let script =
         json!({"turns": [{"text": "{\"name\": \"a\", ", "finish": "length"}, {"text": "\"count\": 2}"}]});
-    let (done, requests) = play("openai/m", &lab(SCHEMA), &script.to_string(), &[]);
+    let (done, requests) = play("openai/m", &with_schema(SCHEMA), &script.to_string(), &[]);
     assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n");
     assert!(requests[0].body.get("response_format").is_some());
     assert!(requests[1].body.get("response_format").is_none(), "a strict mode would begin the answer anew");
@@ -118,10 +118,10 @@ fn a_cut_answer_is_joined_before_it_is_read() {
 #[test]
 fn a_limit_keeps_its_own_reason_and_its_summary_off_standard_output() {
     let script = turns(&["no", "what I did"]);
-    let (done, _) = play("openai/m", &lab(SCHEMA), &script, &["--max-steps", "1"]);
+    let (done, _) = play("openai/m", &with_schema(SCHEMA), &script, &["--max-steps", "1"]);
     let done = done.exits(2);
     assert!(done.stdout.is_empty() && done.stderr.contains("what I did"), "{}", done.stderr);
-    let (done, requests) = play("openai/m", &lab(SCHEMA), &script, &["--max-steps", "1", "--json"]);
+    let (done, requests) = play("openai/m", &with_schema(SCHEMA), &script, &["--max-steps", "1", "--json"]);
     let document = done.exits(2).json();
     assert_eq!((&document["stop_reason"], &document["output"]), (&json!("max_steps"), &json!("what I did")));
     assert_eq!(document["output_valid"], false);
@@ -159,13 +159,13 @@ fn every_format_sends_its_strict_form_where_the_server_takes_it() {
         ("llamacpp/m", false, Some(true)),
         ("vllm/m", false, Some(true)),
     ] {
-        let (done, requests) = play(model, &lab(SCHEMA), &turns(&["no", GOOD]), &[]);
+        let (done, requests) = play(model, &with_schema(SCHEMA), &turns(&["no", GOOD]), &[]);
         done.exits(0);
         let form = Some((sent.clone(), strict));
         assert_eq!(strict_form(model, &requests[0].body), form.clone().filter(|_| beside_tools), "{model}");
         assert_eq!(strict_form(model, &requests[1].body), form, "{model}");
     }
-    let (done, requests) = play("deepseek/m", &lab(SCHEMA), &turns(&["no", GOOD]), &[]);
+    let (done, requests) = play("deepseek/m", &with_schema(SCHEMA), &turns(&["no", GOOD]), &[]);
     done.exits(0);
     assert!(requests.iter().all(|request| strict_form("deepseek/m", &request.body).is_none()));
 }
@@ -176,12 +176,12 @@ fn a_schema_that_no_strict_mode_takes_is_sent_as_what_it_is_or_not_at_all() {
     for (model, strict) in
         [("openai/m", Some(Some(false))), ("openai-responses/m", Some(Some(false))), ("anthropic/m", None)]
     {
-        let (done, requests) = play(model, &lab(open), &turns(&["{}"]), &[]);
+        let (done, requests) = play(model, &with_schema(open), &turns(&["{}"]), &[]);
         assert_eq!(done.exits(0).stdout, "{}\n");
         assert_eq!(strict_form(model, &requests[0].body).map(|form| form.1), strict, "{model}");
     }
     let list = r#"{"type": "array", "items": {"type": "integer"}}"#;
-    let (done, requests) = play("openai/m", &lab(list), &turns(&["[1, 2]"]), &[]);
+    let (done, requests) = play("openai/m", &with_schema(list), &turns(&["[1, 2]"]), &[]);
     assert_eq!(done.exits(0).stdout, "[1,2]\n");
     assert_eq!(strict_form("openai/m", &requests[0].body), None);
 }
@@ -193,7 +193,7 @@ fn a_server_that_refuses_the_schema_is_asked_without_it() {
         {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
         {"text": GOOD},
     ]});
-    let (done, requests) = play("openai/m", &lab(SCHEMA), &script.to_string(), &["--json"]);
+    let (done, requests) = play("openai/m", &with_schema(SCHEMA), &script.to_string(), &["--json"]);
     let document = done.exits(0).json();
     assert_eq!((&document["requests"], &document["output_valid"]), (&json!(3), &json!(true)));
     let sent: Vec<_> = requests.iter().map(|request| request.body.get("response_format").is_some()).collect();
@@ -205,7 +205,7 @@ fn a_repair_is_asked_for_without_the_schema_where_any_format_refuses_it() {
     let refused = json!({"error": {"status": 400, "message": "unsupported schema"}});
     let script = json!({"turns": [{"text": "no"}, refused, {"text": "no"}, {"text": GOOD}]}).to_string();
     for model in ["openai/m", "anthropic/m", "ollama/m", "gemini/m", "openai-responses/m", "vllm/m"] {
-        let (done, requests) = play(model, &lab(SCHEMA), &script, &[]);
+        let (done, requests) = play(model, &with_schema(SCHEMA), &script, &[]);
         assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{model}");
         let sent: Vec<_> =
             requests.iter().skip(1).map(|request| strict_form(model, &request.body).is_some()).collect();
@@ -222,7 +222,7 @@ fn a_schema_that_a_local_server_refuses_as_its_own_error_is_left_out() {
     ] {
         let refused = json!({"error": {"status": 500, "message": said}});
         let script = json!({"turns": [{"text": "no"}, refused, {"text": GOOD}]}).to_string();
-        let (done, requests) = play(model, &lab(SCHEMA), &script, &[]);
+        let (done, requests) = play(model, &with_schema(SCHEMA), &script, &[]);
         assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{said}");
         let sent: Vec<_> =
             requests.iter().skip(1).map(|request| strict_form(model, &request.body).is_some()).collect();
@@ -233,11 +233,11 @@ fn a_schema_that_a_local_server_refuses_as_its_own_error_is_left_out() {
 #[test]
 fn a_repair_is_told_with_its_reason_at_the_usual_level() {
     for more in [[].as_slice(), &["--json"]] {
-        let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["{\"name\": \"a\"}", GOOD]), more);
+        let (done, _) = play("openai/m", &with_schema(SCHEMA), &turns(&["{\"name\": \"a\"}", GOOD]), more);
         let done = done.exits(0);
         assert!(done.stderr.contains("count") && done.stderr.contains("requested again"), "{}", done.stderr);
     }
-    let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["no", GOOD]), &["--quiet"]);
+    let (done, _) = play("openai/m", &with_schema(SCHEMA), &turns(&["no", GOOD]), &["--quiet"]);
     assert_eq!(done.exits(0).stderr, "");
 }
 
@@ -245,7 +245,7 @@ fn a_repair_is_told_with_its_reason_at_the_usual_level() {
 fn a_request_that_is_wrong_in_another_way_is_refused_once() {
     let script =
         json!({"turns": [{"error": {"status": 400, "message": "no such parameter"}}, {"text": GOOD}]});
-    let (done, requests) = play("vllm/m", &lab(SCHEMA), &script.to_string(), &[]);
+    let (done, requests) = play("vllm/m", &with_schema(SCHEMA), &script.to_string(), &[]);
     assert!(done.exits(1).stderr.contains("no such parameter"));
     assert_eq!(requests.len(), 1, "the schema was not sent beside tools");
 }
@@ -264,14 +264,14 @@ fn a_wrong_schema_ends_with_3_before_anything_is_asked() {
         (deep.as_str(), "recursion limit"),
         (large.as_str(), "262144 bytes"),
     ] {
-        let (done, requests) = play("openai/m", &lab(schema), &turns(&[GOOD]), &["--json"]);
+        let (done, requests) = play("openai/m", &with_schema(schema), &turns(&[GOOD]), &["--json"]);
         let done = done.exits(3);
         let error = &done.json()["error"];
         assert!(error["kind"] == "config" && error["message"].as_str().unwrap().contains(said), "{error}");
         assert!(requests.is_empty() && !done.stderr.is_empty());
     }
     let server = Server::start(&turns(&[GOOD]));
-    let done = lab(SCHEMA).run(&server, &["--output-schema", "missing.json"]).exits(3);
+    let done = with_schema(SCHEMA).run(&server, &["--output-schema", "missing.json"]).exits(3);
     assert!(done.stderr.contains("missing.json does not exist"), "{}", done.stderr);
 }
 
@@ -284,14 +284,16 @@ fn alternatives_that_multiply_do_not_hold_a_run() {
     }
     levels.insert("a40".into(), json!({"type": "integer"}));
     let branched = json!({"$defs": levels, "$ref": "#/$defs/a0"}).to_string();
-    let (done, _) = play("openai/m", &lab(&branched), &turns(&["true", "7"]), &[]);
+    let (done, _) = play("openai/m", &with_schema(&branched), &turns(&["true", "7"]), &[]);
     assert_eq!(done.exits(0).stdout, "7\n");
 }
 
 #[test]
 fn repairs_share_the_budget_of_the_run() {
     let prices = "models: {openai/m: {input: 1, output: 1, output_limit: 1000}}";
-    let lab = lab(SCHEMA).file("p.yaml", prices).config("costs: {prices_file: p.yaml, max_tokens: 60000}\n");
+    let lab = with_schema(SCHEMA)
+        .file("p.yaml", prices)
+        .config("costs: {prices_file: p.yaml, max_tokens: 60000}\n");
     let wrong = json!({"text": "no", "usage": {"input": 50000, "output": 1}});
     let script = json!({"turns": [wrong, {"text": "what I did"}]}).to_string();
     let (done, _) = play("openai/m", &lab, &script, &["--json"]);
@@ -306,14 +308,14 @@ fn a_schema_of_an_older_draft_that_refers_to_itself_works() {
         "properties": {"when": {"type": "string", "format": "date"}, "below": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}},
         "$ref": "#/definitions/node"}"##;
     let answers = ["{\"below\": [{\"below\": [{\"when\": 1}]}]}", "{\"below\": [{\"when\": \"tomorrow\"}]}"];
-    let (done, requests) = play("openai/m", &lab(tree), &turns(&answers), &[]);
+    let (done, requests) = play("openai/m", &with_schema(tree), &turns(&answers), &[]);
     assert_eq!(done.exits(0).stdout, "{\"below\":[{\"when\":\"tomorrow\"}]}\n");
     assert!(last_words(&requests[1]).contains("/below/0/below/0/when"));
 }
 
 #[test]
 fn hidden_characters_of_the_value_are_escaped_and_the_data_is_the_same() {
-    let lab = lab(r#"{"type": "string"}"#);
+    let lab = with_schema(r#"{"type": "string"}"#);
     let (done, _) = play("openai/m", &lab, &turns(&["\"a\\u001b[31m\\u202e\""]), &[]);
     let done = done.exits(0);
     assert_eq!(done.stdout, "\"a\\u001b[31m\\u202e\"\n");
@@ -327,14 +329,14 @@ fn a_value_in_the_shape_of_a_call_is_the_answer_where_it_fits() {
         "required": ["name", "arguments"]}"#;
     let value = r#"{"name":"list_files","arguments":{}}"#;
     for model in ["openai/m", "ollama/m", "anthropic/m"] {
-        let (done, requests) = play(model, &lab(schema), &turns(&[value]), &[]);
+        let (done, requests) = play(model, &with_schema(schema), &turns(&[value]), &[]);
         assert_eq!(done.exits(0).stdout, format!("{value}\n"), "{model}");
         assert_eq!(requests.len(), 1, "{model}");
         let (begin, end) = value.split_at(15);
         let cut = json!({"turns": [{"text": begin, "finish": "length"}, {"text": end}]}).to_string();
-        let (done, requests) = play(model, &lab(schema), &cut, &[]);
+        let (done, requests) = play(model, &with_schema(schema), &cut, &[]);
         assert_eq!((done.exits(0).stdout, requests.len()), (format!("{value}\n"), 2), "{model}");
-        let (done, requests) = play(model, &lab(SCHEMA), &turns(&[value, GOOD]), &[]);
+        let (done, requests) = play(model, &with_schema(SCHEMA), &turns(&[value, GOOD]), &[]);
         assert_eq!((done.exits(0).code, requests.len()), (Some(0), 2), "{model}");
         assert!(last_words(&requests[1]).contains("a.txt"), "a call where it does not fit: {model}");
     }
@@ -342,7 +344,7 @@ fn a_value_in_the_shape_of_a_call_is_the_answer_where_it_fits() {
 
 #[test]
 fn resume_takes_a_schema_and_tells_it_once() {
-    let lab = lab(SCHEMA).file("list.json", r#"{"type": "array"}"#);
+    let lab = with_schema(SCHEMA).file("list.json", r#"{"type": "array"}"#);
     let server = Server::start(&turns(&["Done.", GOOD, GOOD, "[]"]));
     lab.run(&server, &[]).exits(0);
     let with = |schema| lab.resume(&server, &["again", "--output-schema", schema]).exits(0).stdout;
@@ -353,15 +355,14 @@ fn resume_takes_a_schema_and_tells_it_once() {
     let requests = server.requests();
     assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [0, 1, 1, 2]);
     for pair in requests.windows(2) {
-        let [before, after] =
-            [&pair[0], &pair[1]].map(|request| request.body["messages"].as_array().unwrap());
+        let [before, after] = [&pair[0], &pair[1]].map(Recorded::messages);
         assert_eq!(after[..before.len()], before[..], "what was sent before stays as it is");
     }
 }
 
 #[test]
 fn a_scripted_model_gives_structured_answers_too() {
-    let lab = lab(SCHEMA).file("script.yaml", turns(&["no", GOOD]));
+    let lab = with_schema(SCHEMA).file("script.yaml", turns(&["no", GOOD]));
     let done =
         lab.agent(&["run", "task", "--model", "scripted:script.yaml", "--output-schema", "schema.json"]);
     assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n");

@@ -191,7 +191,7 @@ fn most_at_once(kernel: Kernel, lab: &Lab, flags: &[&str]) -> (usize, String) {
     let seconds = unique_seconds();
     let sleepers = format!("for i in $(seq {STARTED}); do sleep {seconds} & done; wait");
     let call = json!({"name": "run_command", "arguments": {"command": sleepers, "timeout": 60}});
-    let server = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
+    let server = Server::batch([call]);
     let url = server.url();
     let args =
         ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];

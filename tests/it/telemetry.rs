@@ -39,12 +39,8 @@ const TREE: [(&str, Option<usize>); 10] = [
 ];
 
 /// A lab with telemetry.
-fn lab(telemetry: &str) -> Lab {
+fn with_telemetry(telemetry: &str) -> Lab {
     Lab::new().file("a.txt", "content of a\n").config(&format!("telemetry: {{enabled: true, {telemetry}}}\n"))
-}
-
-fn run(lab: &Lab, script: &str) -> Finished {
-    lab.run(&Server::start(script), &["--mode", "yolo"])
 }
 
 /// The lines of the file of spans.
@@ -83,8 +79,8 @@ fn check_tree<Id: PartialEq + Clone>(spans: &[(String, Id, Id)], root_parent: &I
 
 #[test]
 fn o24_spans_of_agents_model_calls_and_tool_calls_are_nested_in_the_json_file() {
-    let lab = lab("exporter: json-file").env("OTEL_SERVICE_NAME", "ci-agent");
-    let done = run(&lab, SUBAGENT).exits(0);
+    let lab = with_telemetry("exporter: json-file").env("OTEL_SERVICE_NAME", "ci-agent");
+    let done = lab.run_yolo(&Server::start(SUBAGENT), &[]).exits(0);
     assert_eq!((done.stdout.as_str(), losses(&done).len()), ("the answer\n", 0));
     let path = spans_file(&lab);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -130,7 +126,7 @@ fn o24_spans_of_agents_model_calls_and_tool_calls_are_nested_in_the_json_file() 
     let content = holding(&lab.home().join("state"), "content of a");
     assert!(!content.iter().any(|path| path.contains("telemetry")), "{content:?}");
     // A second run is appended and has a trace of its own.
-    run(&lab, ANSWER).exits(0);
+    lab.run_yolo(&Server::start(ANSWER), &[]).exits(0);
     let more = lines(&path);
     assert_eq!(more.len(), spans.len() + 2);
     assert_ne!(more[spans.len()]["trace_id"], more[0]["trace_id"]);
@@ -139,11 +135,11 @@ fn o24_spans_of_agents_model_calls_and_tool_calls_are_nested_in_the_json_file() 
 #[test]
 fn o24_a_collector_gets_the_spans_in_otlp_with_the_headers_of_the_environment() {
     let collector = Collector::start();
-    let lab = lab("exporter: otlp")
+    let lab = with_telemetry("exporter: otlp")
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url())
         .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector-key-1,x-tenant=blue")
         .env("TRACEPARENT", TRACEPARENT);
-    let done = run(&lab, SUBAGENT).exits(0);
+    let done = lab.run_yolo(&Server::start(SUBAGENT), &[]).exits(0);
     assert!(losses(&done).is_empty(), "{}", done.stderr);
     let export = exported(&collector);
     assert!(export.head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{}", export.head);
@@ -175,15 +171,15 @@ fn o24_a_collector_gets_the_spans_in_otlp_with_the_headers_of_the_environment() 
     assert_eq!(holding(&lab.outside(), "collector-key-1"), [""; 0]);
     let printed = json!({"turns": [{"calls": [command("env; echo end")]}, {"text": "done"}]}).to_string();
     let server = Server::start(&printed);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     let result = server.requests()[1].body.to_string();
     assert!(result.contains("HOME=") && !result.contains("OTLP_HEADERS"), "{result}");
 }
 
 #[test]
 fn o24_an_invalid_traceparent_is_ignored_with_one_line() {
-    let lab = lab("exporter: json-file").env("TRACEPARENT", "00-4BF92F-1-01");
-    let done = run(&lab, ANSWER).exits(0);
+    let lab = with_telemetry("exporter: json-file").env("TRACEPARENT", "00-4BF92F-1-01");
+    let done = lab.run_yolo(&Server::start(ANSWER), &[]).exits(0);
     let warnings = done.stderr.lines().filter(|line| line.contains("TRACEPARENT")).count();
     assert_eq!(warnings, 1, "{}", done.stderr);
     let spans = lines(&spans_file(&lab));
@@ -201,7 +197,7 @@ fn o24_nothing_is_exported_unless_the_user_enables_it() {
         )
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url())
         .env("TRACEPARENT", "invalid");
-    let done = run(&lab, ANSWER).exits(0);
+    let done = lab.run_yolo(&Server::start(ANSWER), &[]).exits(0);
     assert!(collector.exports().is_empty());
     assert!(!spans_file(&lab).exists());
     assert!(losses(&done).is_empty() && !done.stderr.contains("TRACEPARENT"), "{}", done.stderr);
@@ -218,9 +214,9 @@ fn o24_contents_are_exported_only_on_request_and_without_secrets() {
     let texts = ["I look.", "the result 42", "the answer", "\"task\""];
     for (content, expected) in [("false", false), ("true", true)] {
         let collector = Collector::start();
-        let lab = lab(&format!("content: {content}, endpoint: '{}'", collector.url()))
+        let lab = with_telemetry(&format!("content: {content}, endpoint: '{}'", collector.url()))
             .env("SOME_TOKEN", "sk-other-0123456789abcdef0123");
-        run(&lab, &script).exits(0);
+        lab.run_yolo(&Server::start(&script), &[]).exits(0);
         // JSON in a text of JSON.
         let body = String::from_utf8_lossy(&exported(&collector).body).replace("\\\"", "\"");
         for text in texts {
@@ -230,7 +226,9 @@ fn o24_contents_are_exported_only_on_request_and_without_secrets() {
         assert_eq!(body.contains("[redacted: "), expected, "{body}");
     }
     let collector = Collector::start();
-    run(&lab(&format!("content: true, endpoint: '{}'", collector.url())), &script).exits(0);
+    with_telemetry(&format!("content: true, endpoint: '{}'", collector.url()))
+        .run_yolo(&Server::start(&script), &[])
+        .exits(0);
     let spans = exported(&collector).spans();
     let text = |span: &Value, name: &str| attribute(span, name)["stringValue"].as_str().unwrap().to_owned();
     let messages: Value = serde_json::from_str(&text(&spans[1], "gen_ai.output.messages")).unwrap();
@@ -244,7 +242,7 @@ fn o24_contents_are_exported_only_on_request_and_without_secrets() {
 /// Checks that a run whose spans are lost ends like any other, with one line that contains `reason`.
 #[track_caller]
 fn check_loss(lab: &Lab, reason: &str) {
-    let done = run(lab, ANSWER).exits(0);
+    let done = lab.run_yolo(&Server::start(ANSWER), &[]).exits(0);
     assert_eq!(done.stdout, "the answer\n");
     let lost = losses(&done);
     assert!(matches!(lost[..], [line] if line.contains(reason)), "{reason}:\n{}", done.stderr);
@@ -255,7 +253,8 @@ fn check_loss(lab: &Lab, reason: &str) {
 #[test]
 fn o24_a_collector_that_refuses_or_is_not_there_costs_one_line() {
     let at = |url: &str| {
-        lab(&format!("endpoint: '{url}'")).env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=collector-key-1")
+        with_telemetry(&format!("endpoint: '{url}'"))
+            .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=collector-key-1")
     };
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let reason =
@@ -275,10 +274,11 @@ fn o24_a_collector_that_refuses_or_is_not_there_costs_one_line() {
     }
     check_loss(&at(&WireServer::bytes("not HTTP").url()), "the connection broke");
     for address in ["localhost:4318", "collector", "ftp://h"] {
-        let lab = lab("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", address);
+        let lab = with_telemetry("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", address);
         check_loss(&lab, "it must begin with http:// or https:// and name a host");
     }
-    let lab = lab("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:collector-key-1@h");
+    let lab =
+        with_telemetry("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:collector-key-1@h");
     check_loss(&lab, "a user name or password");
     let lab = at("http://127.0.0.1:1").env("OTEL_EXPORTER_OTLP_HEADERS", "a=collector-key-1%0A");
     check_loss(&lab, "a header has an invalid name or value");
@@ -287,7 +287,7 @@ fn o24_a_collector_that_refuses_or_is_not_there_costs_one_line() {
 #[test]
 fn o24_a_collector_that_does_not_answer_costs_two_seconds_after_the_answer() {
     let server = WireServer::start(|stream, _| hold(stream));
-    let lab = lab(&format!("endpoint: 'http://{}'", server.authority()));
+    let lab = with_telemetry(&format!("endpoint: 'http://{}'", server.authority()));
     let began = Instant::now();
     check_loss(&lab, "no response within 2s");
     assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
@@ -302,9 +302,12 @@ fn o24_a_collector_that_does_not_answer_costs_two_seconds_after_the_answer() {
 
 #[test]
 fn o24_a_file_that_cannot_be_written_costs_one_line() {
-    check_loss(&lab("exporter: json-file, file: /dev/full"), "/dev/full: No space left on device");
-    check_loss(&lab("exporter: json-file, file: missing/spans"), "missing/spans: No such file or directory");
-    let lab = lab("exporter: json-file, file: pipe");
+    check_loss(&with_telemetry("exporter: json-file, file: /dev/full"), "/dev/full: No space left on device");
+    check_loss(
+        &with_telemetry("exporter: json-file, file: missing/spans"),
+        "missing/spans: No such file or directory",
+    );
+    let lab = with_telemetry("exporter: json-file, file: pipe");
     let _reader = lab.pipe("pipe");
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut pipe = fs::File::options().write(true).custom_flags(flags).open(lab.ws().join("pipe")).unwrap();
@@ -316,7 +319,7 @@ fn o24_a_file_that_cannot_be_written_costs_one_line() {
 
 #[test]
 fn o24_the_console_shows_one_line_for_each_span() {
-    let done = run(&lab("exporter: console"), SUBAGENT).exits(0);
+    let done = with_telemetry("exporter: console").run_yolo(&Server::start(SUBAGENT), &[]).exits(0);
     assert_eq!(done.stdout, "the answer\n");
     let shown: Vec<&str> = done.stderr.lines().rev().take(11).collect();
     for (line, (name, _)) in shown.iter().rev().zip(TREE) {
@@ -329,7 +332,7 @@ fn o24_the_console_shows_one_line_for_each_span() {
 #[test]
 fn o24_failures_refusals_and_interrupts_have_a_type() {
     let server = Server::start(r#"{"turns": [{"error": {"status": 401, "message": "bad key"}}]}"#);
-    let failed = lab("exporter: json-file");
+    let failed = with_telemetry("exporter: json-file");
     failed.run(&server, &[]).exits(4);
     let spans = lines(&spans_file(&failed));
     for span in &spans {
@@ -339,9 +342,9 @@ fn o24_failures_refusals_and_interrupts_have_a_type() {
         );
     }
     assert_eq!(spans[0]["attributes"]["agent.status"], "failed");
-    let refused = lab("exporter: json-file");
+    let refused = with_telemetry("exporter: json-file");
     let script = json!({"turns": [{"calls": [command("rm -rf /")]}, {"text": "done"}]}).to_string();
-    run(&refused, &script).exits(0);
+    refused.run_yolo(&Server::start(&script), &[]).exits(0);
     let spans = lines(&spans_file(&refused));
     assert_eq!(spans[2]["attributes"]["agent.tool.outcome"], "denied");
     assert_eq!(spans[2]["attributes"]["error.type"], "denied");
@@ -362,13 +365,13 @@ fn o24_each_message_of_a_conversation_is_a_trace() {
         assert_eq!(chat.finish().code, Some(0));
         lines(&spans_file(lab))
     };
-    let spans = chat(&lab("exporter: json-file"));
+    let spans = chat(&with_telemetry("exporter: json-file"));
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["invoke_agent build", "chat mock", "invoke_agent build", "chat mock"]);
     assert_ne!(spans[0]["trace_id"], spans[2]["trace_id"]);
     let id = "gen_ai.conversation.id";
     assert!(spans[0]["attributes"][id].is_string());
     assert_eq!(spans[0]["attributes"][id], spans[2]["attributes"][id]);
-    let joined = chat(&lab("exporter: json-file").env("TRACEPARENT", TRACEPARENT));
+    let joined = chat(&with_telemetry("exporter: json-file").env("TRACEPARENT", TRACEPARENT));
     assert!(joined.iter().all(|span| span["trace_id"] == TRACE), "{joined:?}");
 }

@@ -13,7 +13,6 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 
-const DONE: &str = "turns: [{text: done}]";
 const CONFIG: &str = ".agent/config.yaml";
 
 /// A project whose hook runs a script of its own.
@@ -23,14 +22,10 @@ fn hooked() -> Lab {
         .file(CONFIG, "hooks:\n  session_start:\n    - command: ./tools/check.sh\n")
 }
 
-fn run(lab: &Lab, more: &[&str]) -> Finished {
-    lab.run(&Server::start(DONE), more)
-}
-
 /// Whether the hook runs in a run with these arguments, and what the run says.
 fn hook_ran(lab: &Lab, more: &[&str]) -> (bool, String) {
     let _ = fs::remove_file(lab.ws().join("ran"));
-    let done = run(lab, more).exits(0);
+    let done = lab.run_done(more).exits(0);
     (lab.exists("ran"), done.stderr)
 }
 
@@ -50,12 +45,9 @@ fn hash(lab: &Lab) -> String {
 fn results(lab: &Lab, calls: &[(&str, Value)], more: &[&str]) -> Vec<String> {
     let calls: Vec<Value> =
         calls.iter().map(|(name, args)| json!({"name": name, "arguments": args})).collect();
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+    let server = Server::batch(calls);
     lab.run(&server, more).exits(0);
-    let request = server.requests().pop().unwrap();
-    let messages = request.body["messages"].as_array().unwrap().iter();
-    let tools = messages.filter(|message| message["role"] == "tool");
-    tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    server.requests().last().unwrap().texts("tool")
 }
 
 /// `agent trust` with a terminal as standard input and standard error; what it shows is `stderr`.
@@ -139,7 +131,7 @@ fn class_20_any_change_of_what_counts_ends_trust_and_one_line_names_it() {
     }
     let lab = trusted(hooked());
     fs::remove_file(lab.ws().join("tools/check.sh")).unwrap();
-    assert!(run(&lab, &[]).exits(0).stderr.contains("tools/check.sh was removed"));
+    assert!(lab.run_done(&[]).exits(0).stderr.contains("tools/check.sh was removed"));
 }
 
 #[test]
@@ -262,12 +254,12 @@ fn the_command_line_trusts_one_run_or_exactly_one_content() {
 
     let lab = lab.file("tools/check.sh", "touch owned\n");
     for wrong in [exactly.as_str(), "--trust-workspace=", "--trust-workspace=0"] {
-        let done = run(&lab, &[wrong, "--json"]).exits(3);
+        let done = lab.run_done(&[wrong, "--json"]).exits(3);
         assert_eq!(done.json()["error"]["kind"], "config");
         assert!(done.stderr.contains("--trust-workspace: "), "{}", done.stderr);
         assert!(!lab.exists("owned") && !done.stderr.contains(&hash));
     }
-    let server = Server::start(DONE);
+    let server = Server::done();
     assert!(lab.resume(&server, &["--trust-workspace"]).exits(0).stderr.contains("--trust-workspace="));
 }
 
@@ -311,7 +303,7 @@ fn a_script_that_a_pattern_names_is_covered_and_other_files_are_named_as_not_cov
     for change in ["tools/check.sh", "tools/new.sh"] {
         let before = fs::read(lab.ws().join(change)).ok();
         fs::write(lab.ws().join(change), "touch owned\n").unwrap();
-        run(&lab, &[&exactly]).exits(3);
+        lab.run_done(&[&exactly]).exits(3);
         assert!(!lab.exists("owned"), "{change}");
         match before {
             Some(content) => fs::write(lab.ws().join(change), content).unwrap(),
@@ -364,7 +356,7 @@ fn a_project_that_asks_for_nothing_needs_no_trust() {
     let done = lab.agent(&["trust"]).exits(0);
     assert!(done.stdout.contains("nothing here needs trust"), "{}", done.stdout);
     assert!(Lab::new().agent(&["trust", "--yes"]).exits(0).stdout.contains("nothing here needs trust"));
-    assert!(!run(&lab, &[]).exits(0).stderr.contains("trust"));
+    assert!(!lab.run_done(&[]).exits(0).stderr.contains("trust"));
 }
 
 #[test]
@@ -391,7 +383,7 @@ fn trust_is_kept_in_a_file_of_its_own_for_the_user_alone() {
 fn class_19_a_repository_cannot_bring_inherit_or_grant_itself_trust() {
     // A key of its own.
     let lab = hooked().file(CONFIG, "trust: true\n");
-    run(&lab, &[]).exits(3);
+    lab.run_done(&[]).exits(3);
     // A copy of a trusted project, in another place.
     let first = trusted(hooked());
     let copy = hooked().file(".git", format!("gitdir: {}/.git/worktrees/x\n", first.ws().display()));
@@ -452,13 +444,13 @@ fn class_16_servers_of_tools_that_a_repository_names_are_not_started() {
         .into_iter()
         .fold(Lab::new(), |lab, path| lab.file(path, servers));
     lab.agent(&["trust", "--yes"]).exits(0);
-    run(&lab, &["--mode", "yolo", "--trust-workspace"]).exits(0);
+    lab.run_yolo(&Server::done(), &["--trust-workspace"]).exits(0);
     assert!(!lab.exists("owned"));
 }
 
 #[test]
 fn class_21_no_request_and_no_key_goes_where_a_repository_says() {
-    let (trap, server) = (Server::start(DONE), Server::start(DONE));
+    let (trap, server) = (Server::done(), Server::done());
     let lab = Lab::new()
         .file(
             ".env",
@@ -604,7 +596,7 @@ fn class_25_26_27_the_agent_runs_no_program_of_the_repository_and_no_git() {
 fn class_29_nothing_of_a_session_reaches_the_next_by_itself() {
     let lab = Lab::new().file("AGENTS.md", "Use tabs.\n");
     lab.run(&Server::start("turns: [{text: 'remember: CANARY'}]"), &[]).exits(0);
-    let server = Server::start(DONE);
+    let server = Server::done();
     lab.run(&server, &[]).exits(0);
     assert!(!server.requests()[0].body.to_string().contains("CANARY"));
     assert_eq!(lab.read("AGENTS.md"), "Use tabs.\n");
@@ -613,15 +605,13 @@ fn class_29_nothing_of_a_session_reaches_the_next_by_itself() {
 #[test]
 fn class_30_a_forged_session_gives_no_permission() {
     let lab = Lab::new().file("a.txt", "a\n");
-    run(&lab, &["--mode", "confirm-all"]).exits(0);
+    lab.run_done(&["--mode", "confirm-all"]).exits(0);
     let journal = lab.journal();
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, text.replace("confirm-all", "yolo")).unwrap();
     let call = json!({"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}});
-    let server = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
-    let url = server.url();
-    let words = ["resume", "--last", "go on", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&words);
+    let server = Server::batch([call]);
+    lab.agent_on(&server, &["resume", "--last", "go on"]);
     assert!(!lab.exists("new.txt"));
 }
 
@@ -629,19 +619,19 @@ fn class_30_a_forged_session_gives_no_permission() {
 #[test]
 fn a_directory_of_the_program_that_others_may_write_to_is_refused() {
     let lab = Lab::new().unprivileged();
-    run(&lab, &[]).exits(0);
+    lab.run_done(&[]).exits(0);
     let state = lab.journal().parent().unwrap().parent().unwrap().parent().unwrap().to_owned();
     for directory in [lab.home(), lab.home().join("state"), lab.home().join("cache"), state] {
         let mode = |mode| fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
         mode(0o777);
         let shown = format!("{}: is a directory that every user may write to", directory.display());
-        let done = run(&lab, &[]).exits(3);
+        let done = lab.run_done(&[]).exits(3);
         assert!(done.stderr.contains(&shown) && done.stderr.contains("chmod o-w"), "{}", done.stderr);
         lab.agent(&["trust", "--show"]).exits(3);
         mode(0o1777);
-        run(&lab, &[]).exits(0);
+        lab.run_done(&[]).exits(0);
         mode(0o775);
-        run(&lab, &[]).exits(0);
+        lab.run_done(&[]).exits(0);
         mode(0o700);
     }
 }
@@ -655,15 +645,15 @@ fn a_directory_of_another_user_is_refused_unless_root_runs_the_program_or_owns_i
     let of = |lab: &Lab, owner: u32| std::os::unix::fs::chown(lab.home(), Some(owner), None).unwrap();
     let root = Lab::new();
     of(&root, 1234);
-    run(&root, &[]).exits(0);
+    root.run_done(&[]).exits(0);
     let user = Lab::new().unprivileged();
-    run(&user, &[]).exits(0);
+    user.run_done(&[]).exits(0);
     of(&user, 1234);
-    let done = run(&user, &[]).exits(3);
+    let done = user.run_done(&[]).exits(3);
     let shown = format!("{}: belongs to another user", user.home().display());
     assert!(done.stderr.contains(&shown) && done.stderr.contains("set AGENT_HOME=DIR"), "{}", done.stderr);
     of(&user, 0);
-    run(&user, &[]).exits(0);
+    user.run_done(&[]).exits(0);
 }
 
 #[test]
@@ -671,10 +661,10 @@ fn class_31_a_configuration_of_the_users_that_anybody_may_write_is_refused() {
     let lab = Lab::new().config("mode: yolo\n");
     let file = lab.home().join("config.yaml");
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
-    let done = run(&lab, &[]).exits(3);
+    let done = lab.run_done(&[]).exits(3);
     assert!(done.stderr.contains("config.yaml: ") && done.stderr.contains("chmod o-w"), "{}", done.stderr);
     fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
-    run(&lab, &[]).exits(0);
+    lab.run_done(&[]).exits(0);
 }
 
 #[test]
@@ -685,11 +675,10 @@ fn class_33_the_model_has_no_word_for_leaving_the_sandbox() {
         "command": format!("touch {}", outside.display()),
         "dangerouslyDisableSandbox": true, "sandbox": "off", "approved": true, "mode": "yolo",
     });
-    let server = Server::start(
-        &json!({"turns": [{"calls": [{"name": "run_command", "arguments": arguments}]}, {"text": "done"}]})
-            .to_string(),
+    let server = Server::turns(
+        json!([{"calls": [{"name": "run_command", "arguments": arguments}]}, {"text": "done"}]),
     );
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     assert!(!outside.exists());
     let tools = server.requests()[0].body["tools"].clone();
     for tool in tools.as_array().unwrap() {

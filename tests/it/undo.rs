@@ -11,12 +11,6 @@ use std::os::unix::fs::PermissionsExt;
 /// Names and contents.
 type Files = Vec<(String, String)>;
 
-fn server(calls: &[Value]) -> Server {
-    let mut turns: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
-    turns.push(json!({"text": "done"}));
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 /// The files of the workspace with their contents, sorted by path.
 fn files(lab: &Lab) -> Files {
     let entries = fs::read_dir(lab.ws()).unwrap().map(|entry| entry.unwrap().path());
@@ -46,15 +40,12 @@ fn worked() -> (Lab, Files, Files) {
     let before = files(&lab);
     let edit = json!({"name": "edit_file", "arguments": {"path": "a.txt", "old_str": "two", "new_str": "2"}});
     let read = json!({"name": "read_file", "arguments": {"path": "ignored"}});
-    let server = Server::start(
-        &json!({"turns": [
+    let server = Server::turns(json!([
             {"calls": [edit, write("new.txt", "new\n"), read]},
             {"calls": [command("printf three >> a.txt; rm b.txt; echo made > made.txt"), write("ignored", "other\n")]},
             {"calls": [json!({"name": "delete_file", "arguments": {"path": "c.txt"}}), write("new.txt", "newer\n")]},
-            {"text": "done"}]})
-        .to_string(),
-    );
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+            {"text": "done"}]));
+    lab.run_yolo(&server, &[]).exits(0);
     let after = files(&lab);
     (lab, before, after)
 }
@@ -159,8 +150,8 @@ fn what_cannot_be_undone_is_said_when_it_happens_and_the_rest_is_undone() {
     let lab = Lab::new().env("DEPLOY_TOKEN", "correct-horse-battery-9").file("small.txt", "small");
     fs::File::create_new(lab.ws().join("large.bin")).unwrap().set_len((32 << 20) + 1).unwrap();
     set(&lab, "token.txt", "correct-horse-battery-9");
-    let server = server(&[command("echo x > large.bin; echo x > small.txt; echo x > token.txt")]);
-    let ended = lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let server = Server::calls([command("echo x > large.bin; echo x > small.txt; echo x > token.txt")]);
+    let ended = lab.run_yolo(&server, &[]).exits(0);
     assert!(ended.stderr.contains("large.bin, token.txt"), "{}", ended.stderr);
     assert!(ended.stderr.contains("cannot be undone"), "{}", ended.stderr);
     let told = lab.agent(&["undo"]).exits(1);
@@ -173,10 +164,10 @@ fn what_cannot_be_undone_is_said_when_it_happens_and_the_rest_is_undone() {
 fn a14_what_redo_could_not_bring_back_is_not_undone_unless_it_is_forced() {
     let lab =
         Lab::new().env("DEPLOY_TOKEN", "correct-horse-battery-9").file("a.txt", "a\n").file("b.txt", "b\n");
-    let server = server(&[command(
+    let server = Server::calls([command(
         "echo correct-horse-battery-9 > made.txt; echo A > a.txt; echo B > b.txt; head -c 33554433 /dev/zero > large.bin",
     )]);
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&server, &[]).exits(0);
     set(&lab, "b.txt", "mine\n");
     let before = files(&lab);
     let refused = lab.agent(&["undo"]).exits(1);
@@ -211,7 +202,7 @@ fn a14_caches_that_commands_fill_are_neither_listed_nor_undone_and_what_tools_wr
         ),
         write("own/__pycache__/tool.txt", "tool\n"),
     ];
-    let document = lab.run(&server(&calls), &["--mode", "yolo", "--json"]).exits(0).json();
+    let document = lab.run_yolo(&Server::calls(calls.iter().cloned()), &["--json"]).exits(0).json();
     let listed: Vec<_> =
         document["files_modified"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
     assert_eq!(listed, ["pkg/a.py", "own/__pycache__/tool.txt"], "{document}");
@@ -229,7 +220,7 @@ fn a14_caches_that_commands_fill_are_neither_listed_nor_undone_and_what_tools_wr
 fn a_session_that_goes_on_is_told_which_files_were_put_back() {
     let (lab, ..) = worked();
     lab.agent(&["undo", "--file", "a.txt"]).exits(0);
-    let server = server(&[write("a.txt", "blind")]);
+    let server = Server::calls([write("a.txt", "blind")]);
     lab.resume(&server, &["--mode", "yolo", "go on"]).exits(0);
     let first = server.requests()[0].body["messages"].to_string();
     assert!(first.contains("restored files") && first.contains("a.txt"), "{first}");
@@ -243,7 +234,7 @@ fn a_session_that_goes_on_is_told_which_files_were_put_back() {
 #[test]
 fn a_session_that_runs_is_not_undone() {
     let lab = Lab::new().file("a.txt", "a");
-    let server = server(&[command("touch begun; sleep 60")]);
+    let server = Server::calls([command("touch begun; sleep 60")]);
     let running = lab.start_run(&server, &["--mode", "yolo"]);
     lab.wait_for_file("begun");
     let busy = lab.agent(&["undo"]).exits(3);
@@ -257,7 +248,7 @@ fn a_session_that_runs_is_not_undone() {
 /// Does `calls` in one run, undoes and redoes them, and undoes them again: everything is as it was, kind and permissions too.
 fn goes_back_and_forth(lab: &Lab, calls: &[Value]) {
     let before = tree(&lab.ws());
-    lab.run(&server(calls), &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&Server::calls(calls.iter().cloned()), &[]).exits(0);
     let after = tree(&lab.ws());
     assert_ne!(before, after);
     for (words, wanted) in [("undo", &before), ("redo", &after), ("undo", &before)] {
@@ -342,7 +333,8 @@ fn without_directories(tree: &Tree) -> Tree {
 fn a14_what_a_command_did_until_the_run_was_killed_is_undone_and_redone() {
     let lab = Lab::new().file("a.txt", "a\n").file("d/b.txt", "b\n");
     let before = tree(&lab.ws());
-    let server = server(&[command("echo x > a.txt; rm -r d; mkdir e; echo y > e/y; touch begun; sleep 60")]);
+    let server =
+        Server::calls([command("echo x > a.txt; rm -r d; mkdir e; echo y > e/y; touch begun; sleep 60")]);
     let running = lab.start_run(&server, &["--mode", "yolo"]);
     lab.wait_for_file("begun");
     running.signal(rustix::process::Signal::KILL);
@@ -364,7 +356,7 @@ fn a_later_run_restores_what_was_written_since_the_last_one() {
         .file("same.txt", "same\n")
         .file("mine.txt", "first\n")
         .file("moved/a.txt", "a\n");
-    let run = |text: &str| lab.run(&server(&[command(text)]), &["--mode", "yolo"]).exits(0);
+    let run = |text: &str| lab.run_yolo(&Server::calls([command(text)]), &[]).exits(0);
     let file = lab.ws().join("mine.txt");
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     run("true");
@@ -385,7 +377,7 @@ fn a_later_run_restores_what_was_written_since_the_last_one() {
 fn notes_on_the_files_go_with_the_last_session() {
     let lab = Lab::new().file("large.bin", "x".repeat(2 << 20));
     for _ in 0..2 {
-        lab.run(&server(&[command("true")]), &["--mode", "yolo"]).exits(0);
+        lab.run_yolo(&Server::calls([command("true")]), &[]).exits(0);
     }
     let contents = lab.journal().parent().unwrap().parent().unwrap().with_file_name("displaced");
     let notes = || {
@@ -417,7 +409,7 @@ fn a_workspace_with_too_many_files_is_looked_at_twice_in_a_row_and_no_more() {
             fs::hard_link(lab.ws().join("one"), lab.ws().join(format!("many/{number}"))).unwrap();
         }
         let calls: Vec<Value> = commands.iter().map(|text| command(text)).collect();
-        let run = lab.run(&server(&calls), &["--mode", "yolo", "--json", "-v"]).exits(0);
+        let run = lab.run_yolo(&Server::calls(calls.iter().cloned()), &["--json", "-v"]).exits(0);
         let document = run.json();
         let modified = document["files_modified"].as_array().unwrap();
         assert_eq!(modified.iter().any(|file| file["path"] == "new"), is_listed, "{document}");
@@ -432,13 +424,13 @@ fn a_workspace_with_too_many_files_is_looked_at_twice_in_a_row_and_no_more() {
 fn without_an_id_the_session_that_ended_last_with_changes_is_taken_and_named() {
     let lab = Lab::new();
     let wait = "touch begun; while ! test -e go; do sleep 0.02; done; echo a > a.txt";
-    let first = server(&[command(wait)]);
+    let first = Server::calls([command(wait)]);
     let running = lab.start_run(&first, &["--mode", "yolo", "--json"]);
     lab.wait_for_file("begun");
-    let second = lab.run(&server(&[write("b.txt", "b")]), &["--mode", "yolo", "--json"]).exits(0).json();
+    let second = lab.run_yolo(&Server::calls([write("b.txt", "b")]), &["--json"]).exits(0).json();
     set(&lab, "go", "");
     let first = running.finish().exits(0).json();
-    let third = lab.run(&server(&[]), &["--json"]).exits(0).json();
+    let third = lab.run(&Server::calls([]), &["--json"]).exits(0).json();
     let id = |document: &Value| document["session_id"].as_str().unwrap().to_owned();
     for words in
         [&["diff"][..], &["history"], &["undo", "--file", "a.txt"], &["undo", "--file", "a.txt"], &["redo"]]

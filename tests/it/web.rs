@@ -188,13 +188,9 @@ fn t28_a_long_page_is_cut_shown_with_head_and_tail_and_kept() {
     let call = json!({"id": "call_w", "name": "web_fetch", "arguments": {"url": site.url("/")}});
     let again =
         json!({"name": "read_file", "arguments": {"path": "output:call_w", "start_line": 1, "limit": 5}});
-    let server = Server::start(
-        &json!({"turns": [{"calls": [call]}, {"calls": [again]}, {"text": "done"}]}).to_string(),
-    );
-    site.lab().run(&server, &["--mode", "yolo"]).exits(0);
-    let said = |n: usize| {
-        server.requests()[n].body["messages"].as_array().unwrap().last().unwrap()["content"].to_string()
-    };
+    let server = Server::turns(json!([{"calls": [call]}, {"calls": [again]}, {"text": "done"}]));
+    site.lab().run_yolo(&server, &[]).exits(0);
+    let said = |n: usize| server.requests()[n].messages().last().unwrap()["content"].to_string();
     assert!(
         said(1).contains("only the first 1,000,000 bytes were read") && said(1).contains("output:call_w")
     );
@@ -366,9 +362,9 @@ fn class_51_a_question_shows_the_whole_address_and_without_anybody_to_ask_nothin
     let url = site.url("/path?q=a&token=b");
     let lab = site.lab();
     let call = json!({"name": "web_fetch", "arguments": {"url": url}});
-    let server = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
+    let server = Server::batch([call]);
     let done = lab.run(&server, &["--mode", "confirm-sensitive"]);
     assert!(done.stderr.contains(&url), "{}", done.stderr);
-    let dry = lab.run(&server, &["--mode", "yolo", "--dry-run"]);
+    let dry = lab.run_yolo(&server, &["--dry-run"]);
     assert!(dry.code.is_some() && site.heads().is_empty());
 }

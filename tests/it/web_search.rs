@@ -7,7 +7,7 @@ use crate::support::site::{Site, page, redirect};
 use serde_json::json;
 
 /// A workspace whose user searches with `site`.
-fn lab(site: &Site, provider: &str, more: &str) -> Lab {
+fn with_search(site: &Site, provider: &str, more: &str) -> Lab {
     let (address, url) = (site.address, site.url(""));
     Lab::new().config(&format!(
         "web: {{allowed_private: ['{address}'], search: {{provider: {provider}, url: '{url}', {more}}}}}\n"
@@ -45,7 +45,7 @@ fn t29_tavily_is_asked_with_its_key_and_its_answer_is_listed_in_short() {
             json!({"query": "q", "answer": "Forty\ntwo", "results": results}).to_string(),
         )
     });
-    let lab = lab(&site, "tavily", "").env("TAVILY_API_KEY", "tvly-0123456789abcdef");
+    let lab = with_search(&site, "tavily", "").env("TAVILY_API_KEY", "tvly-0123456789abcdef");
     let said = searched(&lab, &json!({"query": "the answer", "max_results": 2, "topic": "news"}));
     assert!(said.contains("## Answer\nForty two\n\n1. Page 1\n   https://e.test/1\n   xxx"), "{said}");
     assert!(said.contains("2. Page 2") && !said.contains("3. Page 3"), "{said}");
@@ -65,7 +65,7 @@ fn t29_tavily_is_asked_with_its_key_and_its_answer_is_listed_in_short() {
 fn t29_a_search_server_of_ones_own_needs_no_key_and_its_address_must_be_allowed() {
     let body = json!({"query": "q", "results": [{"title": "\u{1b}[2JA", "url": "https://e.test/", "content": null}]});
     let site = Site::serving(move |_| page("application/json", body.to_string()));
-    let said = searched(&lab(&site, "searxng", ""), &json!({"query": "a b"}));
+    let said = searched(&with_search(&site, "searxng", ""), &json!({"query": "a b"}));
     assert!(said.contains("https://e.test/") && !said.contains('\u{1b}'), "{said}");
     assert!(site.heads()[0].starts_with("GET /search?q=a+b&format=json&categories=general "));
     let lab =
@@ -90,7 +90,7 @@ fn t29_a_missing_key_a_refusal_a_redirect_and_what_is_no_answer_are_clear_errors
     ];
     for (name, answer, wanted) in answers {
         let site = Site::serving(move |_| answer.clone().into_bytes());
-        let lab = lab(&site, "brave", "api_key_env: SEARCH_KEY");
+        let lab = with_search(&site, "brave", "api_key_env: SEARCH_KEY");
         let said = searched(&lab, &json!({"query": "q"}));
         assert!(said.contains("the environment variable SEARCH_KEY is not set"), "{name}: {said}");
         assert!(site.heads().is_empty());
@@ -122,7 +122,7 @@ fn t29_a_search_is_asked_about_and_what_it_finds_opens_no_door() {
     lab.run(&calls(), &[]);
     assert!(site.heads().is_empty());
     let model = calls();
-    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    lab.run_yolo(&model, &[]).exits(0);
     let last = model.requests()[2].body["messages"].to_string();
     assert!(last.contains("1. A") && last.contains("e.test is not one of web.allowed_hosts"), "{last}");
 }

@@ -34,7 +34,7 @@ fn l14_a_prompt_that_does_not_fit_into_the_window_is_not_sent() {
 fn l14_the_providers_count_decides_when_the_window_is_full_and_no_summary_is_asked_for() {
     let turn = read("a.txt", ", usage: {input: 63000, output: 50}");
     let server = Server::start(&format!("turns: [{turn}, {{text: never}}]"));
-    let lab = Lab::new().file("a.txt", "alpha\n").config("llm: {context_window: 60000}\n");
+    let lab = Lab::with_a_txt().config("llm: {context_window: 60000}\n");
     let done = lab.run(&server, &["--json"]).exits(2);
     is_full(&done.json());
     assert_eq!(server.requests().len(), 1);
@@ -47,7 +47,7 @@ fn l14_the_providers_count_decides_when_the_window_is_full_and_no_summary_is_ask
 fn l14_a_server_that_says_that_the_prompt_is_too_long_ends_the_run_so_too() {
     let error = "{error: {status: 400, code: context_length_exceeded}}";
     let server = Server::start(&format!("turns: [{}, {error}, {{text: never}}]", read("a.txt", "")));
-    let lab = Lab::new().file("a.txt", "alpha\n");
+    let lab = Lab::with_a_txt();
     let done = lab.run(&server, &["--json"]).exits(2);
     is_full(&done.json());
     assert_eq!(done.json()["error"]["retryable"], false);
@@ -62,7 +62,7 @@ fn t33_a_result_fills_no_more_than_a_share_of_a_small_window() {
     let sent = |config: &str| {
         let server = Server::start(&format!("turns: [{}, {{text: done}}]", read("long.txt", "")));
         Lab::new().file("long.txt", &lines).config(config).run(&server, &[]).exits(0);
-        let messages = server.requests()[1].body["messages"].as_array().unwrap().clone();
+        let messages = server.requests()[1].messages().to_vec();
         messages.last().unwrap()["content"].as_str().unwrap().len()
     };
     let (small, usual) = (sent("llm: {context_window: 16000}\n"), sent("{}"));
@@ -113,7 +113,7 @@ fn l14_the_users_window_is_asked_of_ollama_and_its_own_is_used_otherwise() {
     let script = format!("turns: [{turn}, {{text: done}}]");
     let run = |config: &str| {
         let server = Server::start(&script);
-        let lab = Lab::new().file("a.txt", "alpha\n").config(config);
+        let lab = Lab::with_a_txt().config(config);
         let args = ["run", "task", "--model", "ollama/m", "--api-base", &server.url(), "--json"];
         let done = lab.agent(&args);
         (done, server.requests())
@@ -160,7 +160,7 @@ fn l14_a_server_that_refuses_the_length_of_the_answer_names_the_setting_for_it()
                 and your request has 300 input tokens (32768 > 8192 - 300).";
     let body = json!({"error": {"message": said, "type": "BadRequestError", "code": 400}}).to_string();
     let turn = json!({"fault": {"http": {"status": 400, "headers": {"content-type": "application/json"}, "body": body}}});
-    let server = Server::start(&json!({"turns": [turn]}).to_string());
+    let server = Server::turns(json!([turn]));
     let json = Lab::new().run(&server, &["--json"]).exits(1).json();
     assert_eq!((&json["stop_reason"], &json["error"]["kind"]), (&json!("llm_error"), &json!("request")));
     let message = json["error"]["message"].as_str().unwrap();

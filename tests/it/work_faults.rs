@@ -22,9 +22,7 @@ const COMMANDS: [&[&str]; 7] = [
 ];
 
 fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "a").file("../p.yaml", "steps: [{name: one, prompt: x}]\n");
-    lab.commit_all();
-    lab
+    Lab::new().file("a.txt", "a").pipeline("steps: [{name: one, prompt: x}]\n").committed()
 }
 
 #[test]

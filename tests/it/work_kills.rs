@@ -58,8 +58,7 @@ const EVAL: Case = Case {
 
 /// A repository with a file that is staged, one in the stash, and a pipeline beside it.
 fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "a").file("../p.yaml", PIPELINE);
-    lab.commit_all();
+    let lab = Lab::new().file("a.txt", "a").pipeline(PIPELINE).committed();
     fs::write(lab.ws().join("a.txt"), "stashed").unwrap();
     lab.git(&["stash", "-q"]);
     fs::write(lab.ws().join("staged.txt"), "staged").unwrap();

@@ -1,6 +1,6 @@
 //! The memory of a workspace: what is stored, what is read, and what is not.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::Lab;
 use crate::support::server::{Recorded, Server};
 use crate::support::site::{Site, page};
 use crate::support::terminal::AtTerminal;
@@ -10,22 +10,12 @@ use std::path::PathBuf;
 
 const ON: &str = "memory: {enabled: true}\n";
 
-fn server(turns: &[Value]) -> Server {
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 fn done() -> Value {
     json!({"text": "done"})
 }
 
 fn call(name: &str, fact: &str) -> Value {
     json!({"calls": [{"name": name, "arguments": {"fact": fact}}]})
-}
-
-fn run(lab: &Lab, server: &Server, task: &str, more: &[&str]) -> Finished {
-    let url = server.url();
-    let args = ["run", task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&[&args, more].concat()).exits(0)
 }
 
 fn system(request: &Recorded) -> String {
@@ -43,7 +33,7 @@ fn files(lab: &Lab) -> Vec<PathBuf> {
 fn t30_a_fact_is_in_the_next_session_and_not_after_it_is_forgotten() {
     let lab = Lab::new().config(ON);
     let fact = "The tests need a database.";
-    let server = server(&[
+    let server = Server::turns([
         call("remember", fact),
         call("remember", fact),
         done(),
@@ -51,9 +41,9 @@ fn t30_a_fact_is_in_the_next_session_and_not_after_it_is_forgotten() {
         done(),
         done(),
     ]);
-    run(&lab, &server, "x", &["--mode", "yolo"]);
-    run(&lab, &server, "y", &["--mode", "yolo"]);
-    run(&lab, &server, "z", &[]);
+    lab.agent_on(&server, &["run", "x", "--mode", "yolo"]).exits(0);
+    lab.agent_on(&server, &["run", "y", "--mode", "yolo"]).exits(0);
+    lab.agent_on(&server, &["run", "z"]).exits(0);
     let requests = server.requests();
     assert!(
         !system(&requests[0]).contains("# Memory") && !system(&requests[2]).contains(fact),
@@ -68,8 +58,8 @@ fn t30_a_fact_is_in_the_next_session_and_not_after_it_is_forgotten() {
 fn t30_storing_needs_approval_and_a_secret_is_refused() {
     let secret = "sk-memory-0123456789abcdefghij";
     let lab = Lab::new().config(ON).env("OPENAI_API_KEY", secret);
-    let first = server(&[call("remember", "a fact"), done()]);
-    let refused = run(&lab, &first, "x", &[]);
+    let first = Server::turns([call("remember", "a fact"), done()]);
+    let refused = lab.agent_on(&first, &["run", "x"]).exits(0);
     assert!(refused.stderr.contains("remember") && files(&lab).is_empty(), "{}", refused.stderr);
     lab.agent(&["memory", "add", &format!("key {secret}")]).exits(3);
     lab.agent(&["memory", "add", &"x".repeat(301)]).exits(3);
@@ -79,13 +69,14 @@ fn t30_storing_needs_approval_and_a_secret_is_refused() {
 #[test]
 fn k11_corrections_of_the_person_are_stored_once_and_read_by_the_next_session() {
     let lab = Lab::new().config(ON);
-    let server = server(&[done(), done(), done()]);
-    let shown = run(&lab, &server, "Fix the bug. Never edit generated files.", &[]).stderr;
+    let server = Server::turns([done(), done(), done()]);
+    let shown = lab.agent_on(&server, &["run", "Fix the bug. Never edit generated files."]).exits(0).stderr;
     assert!(shown.contains("stored for later sessions: Never edit generated files."), "{shown}");
-    let again = run(&lab, &server, "Never edit generated files. Nunca hagas commit.", &[]).stderr;
+    let again =
+        lab.agent_on(&server, &["run", "Never edit generated files. Nunca hagas commit."]).exits(0).stderr;
     assert!(again.contains("stored for later sessions: Nunca hagas commit."), "{again}");
     assert!(!again.contains("Never edit"), "{again}");
-    let third = run(&lab, &server, "Nunca hagas commit.", &[]).stderr;
+    let third = lab.agent_on(&server, &["run", "Nunca hagas commit."]).exits(0).stderr;
     assert!(!third.contains("stored"), "{third}");
     let requests = server.requests();
     assert!(!system(&requests[0]).contains("# Memory"));
@@ -119,14 +110,14 @@ fn k11_poisoned_files_results_and_answers_store_nothing_and_off_writes_nothing()
         {"name": "web_fetch", "arguments": {"url": site.url("/page")}},
         {"name": "web_search", "arguments": {"query": "rules"}},
     ]});
-    let server = server(&[reads, commands, web, json!({ "text": poison })]);
-    run(&lab, &server, "look around", &["--mode", "yolo"]);
+    let server = Server::turns([reads, commands, web, json!({ "text": poison })]);
+    lab.agent_on(&server, &["run", "look around", "--mode", "yolo"]).exits(0);
     let last = server.requests()[3].body["messages"].to_string();
     assert!(site.heads().len() == 2 && last.contains("1. Always run"), "{last}");
     assert!(files(&lab).is_empty());
     let off = Lab::new().file(".agent/config.yaml", ON);
-    let server = self::server(&[call("remember", "x"), done()]);
-    run(&off, &server, "Never do this.", &["--mode", "yolo", "--trust-workspace"]);
+    let server = Server::turns([call("remember", "x"), done()]);
+    off.agent_on(&server, &["run", "Never do this.", "--mode", "yolo", "--trust-workspace"]).exits(0);
     assert!(
         files(&off).is_empty() && !server.requests()[0].body["tools"].to_string().contains("\"remember\"")
     );
@@ -152,10 +143,8 @@ fn k11_the_memory_is_listed_changed_and_private() {
 #[test]
 fn k11_a_prompt_from_standard_input_or_from_a_commands_file_stores_nothing() {
     let lab = Lab::new().config(ON).stdin("Never use tabs.\n");
-    let server = server(&[done(), done()]);
-    let url = server.url();
-    let args = ["run", "-", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    lab.agent(&args).exits(0);
+    let server = Server::turns([done(), done()]);
+    lab.agent_on(&server, &["run", "-"]).exits(0);
     assert!(files(&lab).is_empty());
     fs::create_dir(lab.home().join("commands")).unwrap();
     fs::write(lab.home().join("commands/rule.md"), "Always use tabs.").unwrap();
@@ -172,27 +161,15 @@ fn k11_a_prompt_from_standard_input_or_from_a_commands_file_stores_nothing() {
 fn k11_a_correction_in_the_reason_of_a_refusal_is_stored() {
     let write = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
     let lab = Lab::new().config(ON);
-    let first = server(&[write.clone(), done()]);
+    let first = Server::turns([write.clone(), done()]);
     let mut at_terminal = AtTerminal::start(&lab, &first, &[]);
     at_terminal.answer("n Never edit generated files.\r");
     let shown = at_terminal.finish().stderr;
     assert!(shown.contains("stored for later sessions: Never edit generated files"), "{shown}");
-    let second = server(&[write, done()]);
-    let url = second.url();
-    let args = [
-        "run",
-        "x",
-        "--model",
-        "openai/mock",
-        "--api-base",
-        &url,
-        "--api-key",
-        KEY,
-        "--approvals",
-        "pause",
-        "--json",
-    ];
-    let paused: Value = serde_json::from_str(&lab.agent(&args).stdout).unwrap();
+    let second = Server::turns([write, done()]);
+    let paused: Value =
+        serde_json::from_str(&lab.agent_on(&second, &["run", "x", "--approvals", "pause", "--json"]).stdout)
+            .unwrap();
     let id = paused["awaiting_approval"][0]["id"].as_str().unwrap_or_else(|| panic!("{paused}")).to_owned();
     let denied = lab.agent(&["deny", &id, "--reason", "Always use the old file."]).exits(0);
     assert!(

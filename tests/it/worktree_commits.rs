@@ -1,6 +1,7 @@
 //! What tasks in worktrees have changed is in their commit, or named as left out while the worktree is kept: repositories below a worktree, submodules,
 //! filters, ignored files, and branches that cannot be made.
 
+use crate::support::calls::{command, write};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use serde_json::{Value, json};
@@ -9,13 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A repository with one commit.
-fn repository() -> Lab {
-    let lab = Lab::new().file("a.txt", "first\n");
-    lab.commit_all();
-    lab
-}
-
 /// The model of a script that makes these calls, one after another, and then answers.
 fn model(lab: &Lab, calls: &[Value]) -> String {
     let path = lab.outside().join("model.yaml");
@@ -23,14 +17,6 @@ fn model(lab: &Lab, calls: &[Value]) -> String {
     turns.push(json!({"text": "COMPLETE"}));
     fs::write(&path, json!({"turns": turns}).to_string()).unwrap();
     format!("scripted:{}", path.display())
-}
-
-fn command(text: &str) -> Value {
-    json!({"name": "run_command", "arguments": {"command": text}})
-}
-
-fn write(path: &str, content: &str) -> Value {
-    json!({"name": "write_file", "arguments": {"path": path, "content": content}})
 }
 
 const COMMIT: &str = "git -c user.name=t -c user.email=t@localhost commit -qm x";
@@ -64,7 +50,7 @@ fn check_repositories(lab: &Lab, commit: &str) {
 
 /// A repository with the submodule `lib`, which is empty in worktrees.
 fn with_submodule() -> Lab {
-    let lab = repository();
+    let lab = Lab::repository();
     let library = lab.outside().join("library");
     let git = |args: &[&str], directory: &Path| {
         let identity =
@@ -107,7 +93,7 @@ fn worktree(json: &Value) -> Value {
 // Fault A2, A3: their files were in no commit, and a repository without a commit discarded all others.
 #[test]
 fn files_of_repositories_that_a_task_of_the_queue_makes_are_on_its_branch() {
-    let lab = repository();
+    let lab = Lab::repository();
     submit(&lab);
     worker(&lab, &model(&lab, &repositories())).exits(0);
     let task = task(&lab);
@@ -122,13 +108,13 @@ fn files_of_repositories_that_a_task_of_the_queue_makes_are_on_its_branch() {
 // Fault A2, A3.
 #[test]
 fn files_of_repositories_that_parallel_tasks_make_are_merged_and_survive_the_cleanup() {
-    let lab = repository();
+    let lab = Lab::repository();
     let model = model(&lab, &repositories());
     let json = parallel(&lab, &model, &["--merge"]).exits(0).json();
     assert!(worktree(&json)["merged"].is_string(), "{json}");
     check_repositories(&lab, "HEAD");
     assert_eq!(lab.read("part/in/c.txt"), "c\n");
-    let lab = repository();
+    let lab = Lab::repository();
     let json = parallel(&lab, &model, &[]).exits(0).json();
     let id = json["work_id"].as_str().unwrap();
     lab.agent(&["parallel-cleanup"]).exits(0);
@@ -139,7 +125,7 @@ fn files_of_repositories_that_parallel_tasks_make_are_merged_and_survive_the_cle
 // Fault A2: a run that commits adds the repository as a submodule that nobody has.
 #[test]
 fn files_of_a_repository_that_a_run_has_committed_as_a_submodule_are_on_the_branch() {
-    let lab = repository();
+    let lab = Lab::repository();
     let [first, ..] = repositories();
     let model = model(&lab, &[first, command(&format!("git add -A && {COMMIT}"))]);
     let json = parallel(&lab, &model, &["--sandbox", "off"]).exits(0).json();
@@ -151,7 +137,7 @@ fn files_of_a_repository_that_a_run_has_committed_as_a_submodule_are_on_the_bran
 // Fault A2: the commits of a run that changes the branch were merged as nothing.
 #[test]
 fn commits_that_a_run_makes_on_another_branch_are_merged() {
-    let lab = repository();
+    let lab = Lab::repository();
     let model = model(
         &lab,
         &[command(&format!("git checkout -qb other && echo b > b.txt && git add . && {COMMIT}"))],
@@ -163,7 +149,7 @@ fn commits_that_a_run_makes_on_another_branch_are_merged() {
 // Fault A3: the loop said "done", and nothing was committed.
 #[test]
 fn files_of_repositories_that_a_loop_makes_in_a_worktree_are_on_its_branch() {
-    let lab = repository();
+    let lab = Lab::repository();
     let model = model(&lab, &repositories());
     let words =
         ["loop", "task", "--worktree", "--check", "true", "--mode", "yolo", "--json", "--model", &model];
@@ -174,7 +160,7 @@ fn files_of_repositories_that_a_loop_makes_in_a_worktree_are_on_its_branch() {
 // Fault A3: the commit with the uncommitted files failed.
 #[test]
 fn files_of_repositories_in_the_users_tree_are_taken_along() {
-    let lab = repository();
+    let lab = Lab::repository();
     for call in repositories() {
         let text = call["arguments"]["command"].as_str().unwrap();
         assert!(Command::new("sh").args(["-c", text]).current_dir(lab.ws()).status().unwrap().success());
@@ -191,7 +177,7 @@ fn files_of_repositories_in_the_users_tree_are_taken_along() {
 // Fault A2, A3: the same in the clone of a bundle, whose commits are fetched.
 #[test]
 fn files_of_repositories_that_a_task_with_a_bundle_makes_are_fetched() {
-    let lab = repository();
+    let lab = Lab::repository();
     lab.agent(&["submit", "x", "--id", "a", "--bundle", "HEAD"]).exits(0);
     worker(&lab, &model(&lab, &repositories())).exits(0);
     lab.agent(&["tasks", "fetch", "a"]).exits(0);
@@ -221,7 +207,7 @@ fn files_of_repositories_that_a_task_of_eval_makes_are_in_its_commit() {
 #[test]
 fn ignored_files_of_a_repository_are_not_added_and_a_tracked_directory_stays_tracked() {
     let lab = Lab::new().file(".gitignore", "modules/\n").file("app/x.txt", "x\n").file("old", "file\n");
-    lab.commit_all();
+    let lab = lab.committed();
     submit(&lab);
     let calls = [
         command("git init -q app && echo y > app/y.txt && echo z >> app/x.txt"),
@@ -280,7 +266,8 @@ fn a_submodule_with_a_commit_of_its_own_stays_one_and_is_named() {
 // Fault "Seen on the way" 2: the content was committed as it is; for git-crypt that is plain text.
 #[test]
 fn a_file_with_a_filter_is_named_and_not_committed_unfiltered() {
-    let lab = repository().file(".gitattributes", "*.key filter=git-crypt\n").file("old.key", "encrypted\n");
+    let lab =
+        Lab::repository().file(".gitattributes", "*.key filter=git-crypt\n").file("old.key", "encrypted\n");
     lab.git(&["add", "-A"]);
     lab.git(&["commit", "-qm", "filter"]);
     let calls = [
@@ -299,7 +286,7 @@ fn a_file_with_a_filter_is_named_and_not_committed_unfiltered() {
 // Fault "Seen on the way" 2: with `--include-uncommitted` the plain text was in the commit that the branches begin with.
 #[test]
 fn a_changed_file_with_a_filter_is_not_taken_along_and_one_without_changes_is_not_named() {
-    let lab = repository()
+    let lab = Lab::repository()
         .file(".gitattributes", "*.key filter=crypt\n")
         .file("old.key", "plain\n")
         .file("new.key", "x\n");
@@ -322,7 +309,7 @@ fn a_changed_file_with_a_filter_is_not_taken_along_and_one_without_changes_is_no
 #[test]
 fn a_checkpoint_on_the_branch_names_a_file_with_a_filter_and_leaves_it_out() {
     let steps = "steps: [{name: one, run: 'echo plain > new.key; echo b > b.txt', checkpoint: commit}]\n";
-    let lab = repository().file(".gitattributes", "*.key filter=git-crypt\n").file("../p.yaml", steps);
+    let lab = Lab::repository().file(".gitattributes", "*.key filter=git-crypt\n").pipeline(steps);
     lab.git(&["add", "-A"]);
     lab.git(&["commit", "-qm", "filter"]);
     let done = lab.agent(&["pipeline", "../p.yaml", "--mode", "yolo"]).exits(0);
@@ -335,7 +322,7 @@ fn a_checkpoint_on_the_branch_names_a_file_with_a_filter_and_leaves_it_out() {
 #[test]
 fn an_ignored_file_that_a_tool_has_written_is_named_and_the_worktree_is_kept() {
     let lab = Lab::new().file(".gitignore", "*.env\nbuild/\n").file("a.txt", "first\n");
-    lab.commit_all();
+    let lab = lab.committed();
     submit(&lab);
     let model = model(&lab, &[write("local.env", "x\n"), command("mkdir build && echo o > build/o")]);
     worker(&lab, &model).exits(0);
@@ -361,7 +348,7 @@ fn cannot_commit(lab: Lab) -> Lab {
 // Fault A3: the run was paid three times, and nothing was kept.
 #[test]
 fn a_task_whose_changes_cannot_be_committed_fails_once_and_its_worktree_is_kept() {
-    let lab = cannot_commit(repository());
+    let lab = cannot_commit(Lab::repository());
     submit(&lab);
     worker(&lab, &model(&lab, &[write("b.txt", "b\n")])).exits(0);
     let task = task(&lab);
@@ -377,7 +364,7 @@ fn a_task_whose_changes_cannot_be_committed_fails_once_and_its_worktree_is_kept(
 // Fault A3: a task was tried again, after two seconds, because git met the worktree that another process was creating.
 #[test]
 fn worktrees_are_made_while_others_are_created() {
-    let lab = repository();
+    let lab = Lab::repository();
     let data = lab.ws().join(".git/worktrees/other");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("gitdir"), "/nowhere/.git\n").unwrap();
@@ -404,7 +391,7 @@ fn worktrees_are_made_while_others_are_created() {
 // Fault A2: commits of a task that had left its branch were lost by the cleanup.
 #[test]
 fn the_cleanup_keeps_commits_that_the_branch_of_a_task_lacks() {
-    let lab = repository();
+    let lab = Lab::repository();
     let make = |name: &str| format!("echo {name} > {name}.txt && git add . && {COMMIT}");
     let script = format!("{} && git checkout -q --detach HEAD~1 && {}", make("one"), make("two"));
     let model = model(&lab, &[command(&script)]);
@@ -418,7 +405,7 @@ fn the_cleanup_keeps_commits_that_the_branch_of_a_task_lacks() {
 // Fault A3: exit code 0 and "done" with nothing committed; a cleanup that ends at the first worktree.
 #[test]
 fn a_command_whose_changes_cannot_be_committed_fails_and_the_cleanup_keeps_them() {
-    let lab = cannot_commit(repository());
+    let lab = cannot_commit(Lab::repository());
     let model = model(&lab, &[write("b.txt", "b\n")]);
     let words =
         ["loop", "task", "--worktree", "--check", "true", "--mode", "yolo", "--json", "--model", &model];
@@ -440,7 +427,7 @@ fn a_command_whose_changes_cannot_be_committed_fails_and_the_cleanup_keeps_them(
 #[test]
 fn a_branch_that_excludes_that_of_a_task_is_named_before_anything_is_spent() {
     for name in ["agent", "agent/task", "agent/task/a/b"] {
-        let lab = repository();
+        let lab = Lab::repository();
         lab.git(&["branch", name]);
         submit(&lab);
         worker(&lab, &model(&lab, &[write("b.txt", "b\n")])).exits(0);
@@ -449,7 +436,7 @@ fn a_branch_that_excludes_that_of_a_task_is_named_before_anything_is_spent() {
         assert!(task["cause"].as_str().unwrap().contains(&format!("'refs/heads/{name}' exists")), "{task}");
         assert_eq!(worktrees(&lab), 0);
     }
-    let lab = repository();
+    let lab = Lab::repository();
     lab.git(&["branch", "agent"]);
     let server = Server::start("turns: [{text: never}]");
     let url = server.url();
@@ -466,7 +453,7 @@ fn a_branch_that_excludes_that_of_a_task_is_named_before_anything_is_spent() {
 // Fault "Seen on the way" 3: only git's message about a promisor.
 #[test]
 fn a_partial_clone_that_lacks_files_of_a_commit_says_how_to_fetch_them() {
-    let origin = repository();
+    let origin = Lab::repository();
     origin.git(&["config", "uploadpack.allowFilter", "true"]);
     let origin = origin.file("a.txt", "second\n");
     origin.git(&["commit", "-qam", "second"]);

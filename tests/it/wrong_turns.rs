@@ -2,7 +2,7 @@
 
 use crate::formats::play;
 use crate::support::run::{KEY, Lab, NO_BREAKERS};
-use crate::support::server::{Recorded, Server};
+use crate::support::server::Server;
 use serde_json::{Value, json};
 
 /// The model of each wire format.
@@ -36,13 +36,6 @@ fn text(text: &str) -> Value {
 fn tool_use_failed() -> Value {
     json!({"error": {"message": "Failed to call a function. Please adjust your prompt.", "code": "tool_use_failed",
         "type": "invalid_request_error", "failed_generation": "<function=read_file{\"path\": \u{1b}[2J"}})
-}
-
-/// The tool results of a request, in order.
-fn results(request: &Recorded) -> Vec<String> {
-    let messages = request.body["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -147,7 +140,7 @@ fn a_hundred_thousand_calls_are_an_answer_of_bounded_size() {
     let (done, requests) =
         play("openai/m", &Lab::new(), &script(&[deltas(&many, "tool_calls"), text("done")]), &[]);
     assert_eq!(done.exits(0).stdout, "done\n");
-    assert_eq!(results(&requests[1]).len(), 129);
+    assert_eq!(requests[1].texts("tool").len(), 129);
     assert!(requests[1].bytes.len() < 100_000, "{}", requests[1].bytes.len());
 }
 
@@ -194,7 +187,7 @@ fn l19_calls_in_odd_shapes_run_once_with_what_was_written_or_not_at_all() {
     written.sort();
     assert_eq!(written, ["no_id", "null_id", "object", "quoted", "repeated", "same_id"]);
     assert!(written.iter().all(|name| lab.read(name) == "x"), "something ran twice");
-    let results = results(&requests[1]);
+    let results = requests[1].texts("tool");
     assert_eq!(results.len(), 12);
     for (result, told) in
         results[6..].iter().zip(["path", "path", "occurs twice", "JSON object", "column 29", "column 27"])
@@ -211,7 +204,7 @@ fn l19_a_call_that_the_limit_cut_before_its_arguments_does_not_run_without_them(
     );
     let (done, requests) = play("openai/m", &Lab::new(), &script(&[cut, text("done")]), &[]);
     done.exits(0);
-    assert!(results(&requests[1])[0].contains("there are none"), "{:?}", results(&requests[1]));
+    assert!(requests[1].texts("tool")[0].contains("there are none"), "{:?}", requests[1].texts("tool"));
 }
 
 #[test]
@@ -221,11 +214,11 @@ fn l21_a_call_in_a_models_marks_runs_where_the_table_says_so_and_nowhere_else() 
     let turns = script(&[json!({"text": tagged, "chunk": 3}), text("done")]);
     for model in ["llamacpp/m", "lmstudio/m", "vllm/m", "ollama/m"] {
         for more in [&[][..], &["--no-stream"]] {
-            let lab = Lab::new().file("a.txt", "alpha\n");
+            let lab = Lab::with_a_txt();
             let (done, requests) = play(model, &lab, &turns, more);
             let done = done.exits(0);
             assert_eq!((done.stdout.as_str(), requests.len()), ("done\n", 2), "{model}");
-            assert!(results(&requests[1])[0].contains("alpha"), "{model}");
+            assert!(requests[1].texts("tool")[0].contains("alpha"), "{model}");
             assert!(!done.stderr.contains("<parameter"), "shown as text: {}", done.stderr);
         }
     }
@@ -308,7 +301,7 @@ fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
         assert_eq!(answered_after_reading(file, answer), (false, 2), "{file} {answer}");
     }
     let told = Lab::new();
-    let server = Server::start(&script(&[text(&compact), text("never")]));
+    let server = Server::turns([text(&compact), text("never")]);
     let prompt = format!("What does {compact} mean?");
     let (url, key) = (server.url(), KEY);
     told.agent(&[
@@ -396,7 +389,7 @@ fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why(
             let message = json["error"]["message"].as_str().unwrap();
             assert!(message.contains(told) && message.contains("did not run"), "{model} {finish}: {message}");
             assert!(!lab.exists("x") && sent.len() == 1, "{model} {finish}");
-            let server = Server::start(&script(&[text("it goes on")]));
+            let server = Server::turns([text("it goes on")]);
             lab.resume(&server, &["go on"]).exits(0);
         }
     }

@@ -9,9 +9,19 @@ pub fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
+/// A turn of the model that makes one call.
+pub fn turn(name: &str, arguments: &Value) -> Value {
+    json!({"calls": [call(name, arguments)]})
+}
+
 /// A call that writes a whole file.
 pub fn write(path: &str, content: &str) -> Value {
     call("write_file", &json!({"path": path, "content": content}))
+}
+
+/// A call that replaces a passage of a file.
+pub fn edit(path: &str, old: &str, new: &str) -> Value {
+    call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
 }
 
 /// A call that runs a command.
@@ -28,10 +38,7 @@ pub fn script(turns: &[Vec<Value>]) -> String {
 
 /// The results in the last request, one for each call so far.
 pub fn results(server: &Server) -> Vec<String> {
-    let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
-    let tools = messages.iter().filter(|message| message["role"] == "tool");
-    tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    server.requests().last().unwrap().texts("tool")
 }
 
 /// What the model is told when it makes `calls`, with these flags.

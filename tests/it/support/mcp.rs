@@ -1,7 +1,8 @@
 //! MCP servers for tests: labs that have some configured, runs that call them, and what the model then reads.
 
-use super::run::{Finished, KEY, Lab};
-use super::server::{Recorded, Server};
+use super::calls::turn;
+use super::run::{KEY, Lab};
+use super::server::Recorded;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -12,11 +13,8 @@ pub const SERVER: &str = include_str!("mcp_server.sh");
 /// A server whose answers are shell functions.
 pub const PEER: &str = include_str!("mcp_peer.sh");
 
-/// Mode and flags of a run that asks nothing.
-pub const YOLO: [&str; 2] = ["--mode", "yolo"];
-
 /// A lab whose user has configured the test server with these variables and keys.
-pub fn lab(variables: &Value, more: &str) -> Lab {
+pub fn with_server(variables: &Value, more: &str) -> Lab {
     lab_with(&[("test", variables)], more)
 }
 
@@ -69,14 +67,9 @@ pub fn processes_with(text: &str) -> usize {
     lines.flatten().filter(|line| String::from_utf8_lossy(line).contains(text)).count()
 }
 
-/// A turn of the model that calls one tool.
-pub fn call(name: &str, arguments: &Value) -> Value {
-    json!({"calls": [{"name": name, "arguments": arguments}]})
-}
-
 /// A turn that calls the tool of the server `test`.
 pub fn echo(text: &str) -> Value {
-    call("mcp__test__echo", &json!({ "text": text }))
+    turn("mcp__test__echo", &json!({ "text": text }))
 }
 
 /// The last turn.
@@ -84,30 +77,13 @@ pub fn done() -> Value {
     json!({"text": "done"})
 }
 
-/// A model with these turns.
-pub fn model(turns: &[Value]) -> Server {
-    let turns: Vec<&Value> = turns.iter().collect();
-    Server::start(&json!({ "turns": turns }).to_string())
-}
-
 /// The arguments of `agent run work` with the model at `url`.
 pub fn run_args<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "work", "--model", "openai/mock", "--api-base", url, "--api-key", KEY], more].concat()
 }
 
-/// Runs `agent run work`.
-pub fn run(lab: &Lab, model: &Server, more: &[&str]) -> Finished {
-    lab.agent(&run_args(&model.url(), more))
-}
-
 /// All results of tools in a request.
 pub fn results(request: &Recorded) -> String {
-    let all = request.body["messages"].as_array().unwrap().iter();
+    let all = request.messages().iter();
     all.filter(|message| message["role"] == "tool").map(|message| message["content"].to_string()).collect()
-}
-
-/// The names of the tools in a request.
-pub fn names(request: &Recorded) -> Vec<String> {
-    let tools = request.body["tools"].as_array().unwrap().iter();
-    tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }

@@ -24,6 +24,9 @@ pub const KEY: &str = "sk-test-0123456789abcdef";
 pub const NO_BREAKERS: &str =
     "loop: {max_repeated_calls: 0, repeat_window: 0, max_consecutive_errors: 0, max_same_errors: 0}\n";
 
+/// The options with which no call needs an approval.
+pub const YOLO: [&str; 2] = ["--mode", "yolo"];
+
 /// Names the program that is tested instead of the one that Cargo built: a copy in another place.
 pub const PROGRAM: &str = "AGENT_TEST_PROGRAM";
 
@@ -67,6 +70,16 @@ impl Lab {
         }
     }
 
+    /// A workspace with the file `a.txt`, which has one line, `alpha`.
+    pub fn with_a_txt() -> Self {
+        Self::new().file("a.txt", "alpha\n")
+    }
+
+    /// A workspace that is a repository of one commit, with the file `a.txt`, which has one line, `first`.
+    pub fn repository() -> Self {
+        Self::new().file("a.txt", "first\n").committed()
+    }
+
     pub fn ws(&self) -> PathBuf {
         self.dir.path().join("ws")
     }
@@ -96,6 +109,17 @@ impl Lab {
     /// Writes the user's configuration.
     pub fn config(self, yaml: &str) -> Self {
         write(&self.home().join("config.yaml"), yaml.as_bytes());
+        self
+    }
+
+    /// Writes a pipeline beside the workspace, `../p.yaml`.
+    pub fn pipeline(self, yaml: impl AsRef<[u8]>) -> Self {
+        self.file("../p.yaml", yaml)
+    }
+
+    /// Makes a repository of the workspace with one commit of all files on the branch `main`.
+    pub fn committed(self) -> Self {
+        self.commit_all();
         self
     }
 
@@ -236,6 +260,13 @@ impl Lab {
         self.git(&["commit", "-qm", "first"]);
     }
 
+    /// Checks that the newest session, replayed, is the same to its end.
+    #[track_caller]
+    pub fn assert_replays(&self) {
+        let replayed = self.agent(&["replay"]).exits(0);
+        assert!(replayed.stdout.contains("identical to its end"), "{}", replayed.stdout);
+    }
+
     /// The command with these arguments, ready to be started.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = match self.umask {
@@ -280,27 +311,46 @@ impl Lab {
         self.start(args).finish()
     }
 
+    /// Starts the binary with these arguments and the model of `server`.
+    pub fn start_on(&self, server: &Server, args: &[&str]) -> Running {
+        let url = server.url();
+        self.start(&[args, &["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]].concat())
+    }
+
+    /// Runs the binary to its end with these arguments and the model of `server`.
+    pub fn agent_on(&self, server: &Server, args: &[&str]) -> Finished {
+        self.start_on(server, args).finish()
+    }
+
+    /// Starts `agent run task` against `server`.
+    pub fn start_run(&self, server: &Server, more: &[&str]) -> Running {
+        self.start_on(server, &[&["run", "task"], more].concat())
+    }
+
     /// `agent run task` against `server`.
     pub fn run(&self, server: &Server, more: &[&str]) -> Finished {
         self.start_run(server, more).finish()
     }
 
-    /// Starts `agent run task` against `server`.
-    pub fn start_run(&self, server: &Server, more: &[&str]) -> Running {
-        let mut args = vec!["run", "task"];
-        let url = server.url();
-        args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
-        args.extend(more);
-        self.start(&args)
+    /// `agent run task --mode yolo` against `server`.
+    pub fn run_yolo(&self, server: &Server, more: &[&str]) -> Finished {
+        self.run(server, &[&["--mode", "yolo"], more].concat())
+    }
+
+    /// `agent run task` against a server that answers `done`.
+    pub fn run_done(&self, more: &[&str]) -> Finished {
+        self.run(&Server::done(), more)
+    }
+
+    /// `agent run task` with a model of the endpoint at `url`.
+    pub fn run_model(&self, model: &str, url: &str, more: &[&str]) -> Finished {
+        let args = ["run", "task", "--model", model, "--api-base", url, "--api-key", KEY];
+        self.agent(&[&args, more].concat())
     }
 
     /// `agent resume --last` against `server`.
     pub fn resume(&self, server: &Server, more: &[&str]) -> Finished {
-        let url = server.url();
-        let mut args = vec!["resume", "--last"];
-        args.extend(more);
-        args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
-        self.agent(&args)
+        self.agent_on(server, &[&["resume", "--last"], more].concat())
     }
 }
 

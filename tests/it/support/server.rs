@@ -36,6 +36,23 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// The messages of the conversation, in the format of Chat Completions.
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().unwrap()
+    }
+
+    /// The texts of the messages of this role.
+    pub fn texts(&self, role: &str) -> Vec<String> {
+        let messages = self.messages().iter().filter(|message| message["role"] == role);
+        messages.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The names of the tools that the model may call.
+    pub fn tools(&self) -> Vec<String> {
+        let tools = self.body["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// How many answers the conversation holds so far.
     fn answers(&self) -> usize {
         let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -82,6 +99,32 @@ impl Server {
     /// were interrupted: only the program knows of them, and asks for the same turn again.
     pub fn start(script: &str) -> Self {
         Self::serving(&[("", script)], Order::Requests)
+    }
+
+    /// Starts a server that answers request after request with these turns.
+    pub fn turns(turns: impl Into<Value>) -> Self {
+        Self::start(&json!({ "turns": turns.into() }).to_string())
+    }
+
+    /// Starts a server that answers request after request with these turns, each of them YAML in braces.
+    pub fn yaml(turns: &[&str]) -> Self {
+        Self::start(&format!("turns: [{}]", turns.join(", ")))
+    }
+
+    /// Starts a server that makes these calls in one answer, and then answers `done`.
+    pub fn batch(calls: impl Into<Value>) -> Self {
+        Self::turns(json!([{"calls": calls.into()}, {"text": "done"}]))
+    }
+
+    /// Starts a server that makes these calls, one in each answer, and then answers `done`.
+    pub fn calls(calls: impl IntoIterator<Item = Value>) -> Self {
+        let turns = calls.into_iter().map(|call| json!({"calls": [call]}));
+        Self::turns(turns.chain([json!({"text": "done"})]).collect::<Vec<_>>())
+    }
+
+    /// Starts a server that answers one request, with `done`.
+    pub fn done() -> Self {
+        Self::turns(json!([{"text": "done"}]))
     }
 
     /// Starts a server that answers each conversation with the turn that it has come to, whoever gave the answers before.

@@ -9,11 +9,25 @@ pub fn on_server<'a>(words: &[&'a str], url: &'a str) -> Vec<&'a str> {
     [words, &["--api-base", url, "--api-key", KEY]].concat()
 }
 
+/// The id of the newest record.
+pub fn newest_id(lab: &Lab) -> String {
+    lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned()
+}
+
+/// Resumes record `id` of `command`.
+pub fn resume(lab: &Lab, server: &Server, command: &str, id: &str) -> Finished {
+    lab.agent(&on_server(&[command, "resume", id], &server.url()))
+}
+
 /// Resumes the newest record of `command`.
 pub fn resume_newest(lab: &Lab, server: &Server, command: &str) -> Finished {
-    let listed = lab.agent(&["work", "list"]).exits(0).stdout;
-    let id = listed.split_whitespace().next().unwrap();
-    lab.agent(&on_server(&[command, "resume", id], &server.url()))
+    resume(lab, server, command, &newest_id(lab))
+}
+
+/// A server with a script for each of the models `a`, `b` and `judge`.
+pub fn debaters(a: &str, b: &str, judge: &str) -> Server {
+    let scripts = [a, b, judge].map(|turns| format!("turns: [{turns}]"));
+    Server::by_model(&[("a", &scripts[0]), ("b", &scripts[1]), ("judge", &scripts[2])])
 }
 
 /// The messages of a request, with the data between their delimiters.
