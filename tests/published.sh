@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Breaks a published crate and a published Python package, which are downloaded into target/published, and has them repaired
-# (tests/it/repairs.rs): `tests/published.sh`. Needs the network (crates.io, PyPI), so the gate does not run it.
+# (tests/it/repair_tasks.rs): `tests/published.sh`. Needs the network (crates.io, PyPI), so the gate does not run it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$PWD/target/published
@@ -34,4 +34,4 @@ cat >"$dir/package/repair.json" <<'JSON'
   "check": "python3 -B -m unittest tests.test_base"
 }
 JSON
-AGENT_TEST_PUBLISHED=$dir cargo test --locked --test it -- repairs::
+AGENT_TEST_PUBLISHED=$dir cargo test --locked --test it -- repair_tasks::

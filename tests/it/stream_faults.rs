@@ -1,9 +1,9 @@
 //! Faults of a connection, in every wire format and output mode: each broken answer is discarded, the step is requested again,
 //! and the run reaches its end. No tool runs twice, and the answer is printed once.
 
-use crate::cuts::{FORMATS, turn};
 use crate::support::run::{Finished, Lab};
 use crate::support::wire_server::{WireServer, head, hold, pace};
+use crate::truncated_answers::{FORMATS, turn};
 use agent_llm::framing::Framing;
 use agent_llm::quirks::Quirks;
 use agent_llm::scripted::Turn;

@@ -1,10 +1,10 @@
 //! Faults of models, checks and disks in commands of several runs: none looks like a success, and the other runs go on.
 
-use crate::cuts::turn;
 use crate::stream_faults::{Answer, FAULTS};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::wire_server::WireServer;
+use crate::truncated_answers::turn;
 use agent_llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 use std::fs;

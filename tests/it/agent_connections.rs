@@ -1,7 +1,7 @@
 //! Whom the agent speaks to: in a network of its own, where the kernel counts every connection and every packet that found
 //! no way.
 
-use crate::dialects::{Client, DIALECTS, with_dialect_key};
+use crate::client_protocols::{Client, DIALECTS, with_dialect_key};
 use crate::support::calls::{call, command};
 use crate::support::mcp::{peers, results, run_args};
 use crate::support::run::YOLO;
@@ -26,12 +26,12 @@ const WAIT: &str = "touch begun; read -r line <go";
 
 #[test]
 fn class_61_64_tr_033_a_run_opens_no_port_and_speaks_to_the_model_alone() {
-    in_an_own_network("sockets::in_a_network_of_its_own");
+    in_an_own_network("agent_connections::in_a_network_of_its_own");
 }
 
 #[test]
 fn class_61_64_tr_033_runs_of_clients_open_no_port_in_any_protocol() {
-    in_an_own_network("sockets::protocols_in_a_network_of_their_own");
+    in_an_own_network("agent_connections::protocols_in_a_network_of_their_own");
 }
 
 /// Runs a test of this binary where only loopback is reached.

@@ -1,11 +1,11 @@
 //! What holds for every protocol of client programs: `agent exec`, `agent acp`, `agent serve`, `agent mcp serve` and that of Claude Code.
 
-use crate::cuts::turn;
 use crate::stream_faults::{Answer, FAULTS};
 use crate::support::mcp_client::McpClient;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, head};
+use crate::truncated_answers::turn;
 use agent_llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
