@@ -114,7 +114,7 @@ pub fn watched(lab: &Lab, args: &[&str], fault: Fault) -> Option<Watched> {
     let [answer, log] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut stand_in = Command::new(std::env::current_exe().unwrap());
     stand_in
-        .args(["--exact", "support::dying::stand_in_dying", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", "support::syscall_faults::stand_in_dying", "--nocapture", "--test-threads", "1"])
         .current_dir(lab.ws())
         .env_clear()
         .envs(lab.command(args).get_envs().filter_map(|(name, value)| Some((name, value?))))
