@@ -114,7 +114,7 @@ fn a_2_gb_file_is_neither_loaded_nor_searched_through() {
 }
 
 #[test]
-fn a_symlink_loop_ends_nothing() {
+fn a_symlink_loop_is_an_error_of_its_read_and_no_search_hangs() {
     let lab = Lab::new().file("a/real.txt", "needle\n");
     symlink("loop", lab.ws().join("loop")).unwrap();
     symlink("..", lab.ws().join("a/up")).unwrap();

@@ -138,7 +138,7 @@ fn an_error_whose_words_never_end_is_told_by_its_status() {
 }
 
 #[test]
-fn what_never_ends_is_cut() {
+fn an_answer_without_an_end_is_cut_off() {
     let beginning = |start: String, piece: &'static [u8]| {
         move |stream: &mut TcpStream| {
             stream.write_all(start.as_bytes())?;
@@ -162,7 +162,7 @@ fn what_never_ends_is_cut() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error() {
+fn a_response_that_is_no_model_answer_is_an_error() {
     for (what, kinds, answer) in [
         (
             "a web page",

@@ -87,7 +87,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_clean_file_is_silence() {
+fn a_hook_prints_nothing_for_a_clean_file() {
     for (script, file, tool) in LINTERS {
         let project = Project::with(file, "");
         project.fake(tool, "exit 0");

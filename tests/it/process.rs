@@ -492,7 +492,7 @@ fn a_command_has_its_own_session_no_core_files_and_no_foreign_descriptors() {
 }
 
 #[test]
-fn the_tier_is_found_by_trying() {
+fn the_tier_of_the_sandbox_is_detected() {
     let launcher = Launcher::new(BTreeMap::new(), Vec::new());
     let words = launcher.with_executable("/bin/true".into()).with_detected_tier().unwrap().tier();
     assert_eq!(words, Tier::Group, "a program that is no launcher offers no tier");

@@ -417,7 +417,7 @@ fn nothing_is_fetched_again_and_what_was_can_be_read() {
 }
 
 #[test]
-fn what_the_copy_lacks_is_told() {
+fn files_that_are_not_copied_are_reported() {
     let lab = Lab::with_a_txt().file("target/CACHEDIR.TAG", "").file("target/out", "1");
     let lab =
         lab.file("key.txt", "sk-other-0123456789abcdef").env("OTHER_API_KEY", "sk-other-0123456789abcdef");

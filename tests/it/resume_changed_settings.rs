@@ -97,7 +97,7 @@ fn o15_a_session_with_the_same_tools_goes_on_without_a_word() {
 }
 
 #[test]
-fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
+fn resume_reports_the_settings_that_differ_from_the_previous_run() {
     let lab = begun(&["--mode", "confirm-all", "--max-steps", "7", "--sandbox", "off"], 0);
     let server = Server::done();
     let more = ["--agent", "review", "--max-steps", "3", "--json"];
@@ -122,7 +122,7 @@ fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
 }
 
 #[test]
-fn going_on_needs_to_be_told_with_which_session() {
+fn resume_without_an_id_or_last_is_refused() {
     let done = Lab::new().agent(&["resume", "--json"]).exits(3);
     let message = done.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("`agent resume ID` or `agent resume --last`"), "{message}");

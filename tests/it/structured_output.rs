@@ -49,7 +49,7 @@ fn an_answer_that_fits_is_alone_on_standard_output() {
 }
 
 #[test]
-fn with_json_the_value_is_a_value() {
+fn the_output_in_json_is_the_structured_value() {
     let (done, _) = play("openai/m", &with_schema(SCHEMA), &turns(&[GOOD]), &["--json"]);
     let document = done.exits(0).json();
     assert_eq!(document["output"], json!({"name": "a", "count": 2}));
