@@ -63,11 +63,60 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the tool as the model wrote it.
     pub name: String,
-    /// The arguments exactly as the model wrote them; not necessarily valid JSON.
+    /// The arguments as the model wrote them; not necessarily valid JSON. In everything that is stored, shown or sent, secrets are replaced.
     pub arguments: String,
     /// Data that must be sent back to the provider unmodified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<OpaqueData>,
+    #[serde(skip)]
+    unredacted: UnredactedArguments,
+}
+
+/// The arguments of a call before secrets were replaced in them. They exist only in the process that received the call: they are neither stored nor
+/// shown, and calls that differ in nothing else are equal.
+#[derive(Clone, Default)]
+struct UnredactedArguments(Option<String>);
+
+impl PartialEq for UnredactedArguments {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for UnredactedArguments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[unredacted]")
+    }
+}
+
+impl ToolCall {
+    /// Creates a call without opaque data.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let (id, name, arguments) = (id.into(), name.into(), arguments.into());
+        Self { id, name, arguments, opaque: None, unredacted: UnredactedArguments::default() }
+    }
+
+    /// Returns the call with data for the provider.
+    #[must_use]
+    pub fn with_opaque(self, opaque: impl Into<Option<OpaqueData>>) -> Self {
+        Self { opaque: opaque.into(), ..self }
+    }
+
+    /// Replaces the secrets in the arguments; the tool still receives them ([`ToolCall::to_run`]).
+    pub fn redact_arguments(&mut self, redact: impl FnOnce(&mut String)) {
+        let before = self.arguments.clone();
+        redact(&mut self.arguments);
+        if self.arguments != before {
+            self.unredacted.0.get_or_insert(before);
+        }
+    }
+
+    /// Returns the call with the arguments that the tool receives: a call must not run with a marker in place of a secret.
+    #[must_use]
+    pub fn to_run(&self) -> Self {
+        let arguments = self.unredacted.0.as_ref().unwrap_or(&self.arguments).clone();
+        Self { arguments, unredacted: UnredactedArguments::default(), ..self.clone() }
+    }
 }
 
 /// A call of a run or of one of its subagents. The ids of calls are chosen by models and unique within one conversation only.

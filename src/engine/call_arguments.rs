@@ -44,8 +44,8 @@ pub fn effective_call(call: &ToolCall) -> Cow<'_, ToolCall> {
     {
         let (name, input) = named_tool(&args);
         if name.starts_with(MCP_PREFIX) {
-            let (name, arguments) = (name.to_owned(), input.to_string());
-            return Cow::Owned(ToolCall { name, arguments, ..call.clone() });
+            let named = ToolCall::new(call.id.clone(), name, input.to_string());
+            return Cow::Owned(named.with_opaque(call.opaque.clone()));
         }
     }
     Cow::Borrowed(call)

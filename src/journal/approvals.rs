@@ -223,12 +223,7 @@ mod tests {
     }
 
     fn response(calls: &[&str]) -> Event {
-        let call = |id: &&str| ToolCall {
-            id: (*id).into(),
-            name: "write_file".into(),
-            arguments: "{}".into(),
-            opaque: None,
-        };
+        let call = |id: &&str| ToolCall::new(*id, "write_file", "{}");
         let parts = calls.iter().map(|id| Part::ToolCall(call(id))).collect();
         Event::ModelResponse {
             purpose: Purpose::Step,

@@ -80,7 +80,7 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
     let call = |at: usize, text: &str| {
         let opaque = OpaqueData { codec: "c".into(), data: json!({"a/b": vec![text; 9], "c": {"~": text}}) };
         let (id, arguments) = (format!("call {at}"), json!({"path": text}).to_string());
-        Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments, opaque: Some(opaque) })
+        Part::ToolCall(ToolCall::new(id, "write_file", arguments).with_opaque(Some(opaque)))
     };
     let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false, images: Vec::new() };
     let events = [

@@ -100,7 +100,7 @@ mod tests {
     // Fault E1: the changes of a subagent's call were looked up by the call that started the subagent.
     #[test]
     fn the_end_of_a_call_of_a_subagent_does_not_end_another_one() {
-        let call = ToolCall { id: "s".into(), name: "t".into(), arguments: "{}".into(), opaque: None };
+        let call = ToolCall::new("s", "t", "{}");
         let of_subagent =
             |event| Event::Subagent { call_id: "s".into(), event: Box::new(event), budget_share: None };
         let planned = |call_id: &str| {

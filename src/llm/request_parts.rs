@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn call(name: &str, arguments: &str) -> ToolCall {
-        ToolCall { id: "a".into(), name: name.into(), arguments: arguments.into(), opaque: None }
+        ToolCall::new("a", name, arguments)
     }
 
     #[test]

@@ -445,7 +445,7 @@ fn tool_calls(
         let arguments = if none { "{}".into() } else { unquoted(call.arguments) };
         let opaque = (!call.extra.is_null()).then(|| OpaqueData { codec: codec.into(), data: call.extra });
         let name = offered_name(&call.name, context.is_offered).map_or(call.name.clone(), str::to_owned);
-        Some(ToolCall { id, name, arguments, opaque })
+        Some(ToolCall::new(id, name, arguments).with_opaque(opaque))
     };
     joined.into_iter().map(&mut call).collect()
 }

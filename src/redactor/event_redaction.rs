@@ -206,7 +206,7 @@ impl Redactor {
                 Part::Text { text } | Part::Thinking { text, .. } => self.redact(text),
                 Part::ToolCall(call) => {
                     self.redact(&mut call.name);
-                    self.redact(&mut call.arguments);
+                    call.redact_arguments(|arguments| self.redact(arguments));
                 }
                 Part::ToolResult(result) => {
                     self.redact(&mut result.text);

@@ -199,8 +199,7 @@ mod tests {
     use serde_json::json;
 
     fn diff_of(name: &str, arguments: &Value) -> Option<String> {
-        let call =
-            ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), opaque: None };
+        let call = ToolCall::new("c", name, arguments.to_string());
         edit_diff(&call)
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn record(step: u32, event: Event) -> Record {
 }
 
 fn call(id: &str, name: &str) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments: "{}".into(), opaque: None }
+    ToolCall::new(id, name, "{}")
 }
 
 fn start(id: &str, name: &str, summary: &str) -> Event {

@@ -4,10 +4,8 @@ use crate::clock::Clock;
 use crate::private_file::synced;
 use agent_core::event::{EVENT_SCHEMA_VERSION, Event, Purpose, Record};
 use agent_core::event_sink::EventSink;
-use agent_core::message::ToolCall;
 use agent_redactor::{PendingText, Redactor};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,8 +32,6 @@ pub struct Emitter {
     redactor: Arc<Redactor>,
     /// Streamed text and reasoning that may be the start of a secret and are held back.
     pending: RefCell<[PendingText; 2]>,
-    /// The unredacted arguments of calls in the last response whose arguments contained a secret, by call id.
-    original_arguments: RefCell<BTreeMap<String, String>>,
 }
 
 impl Emitter {
@@ -49,7 +45,6 @@ impl Emitter {
             step: Cell::new(0),
             redactor: Arc::default(),
             pending: RefCell::default(),
-            original_arguments: RefCell::default(),
         }
     }
 
@@ -111,14 +106,7 @@ impl Emitter {
 
     fn dispatch(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
-        let original = arguments(&event);
         self.redactor.redact_event(&mut event);
-        if let Event::ModelResponse { message, .. } = &event {
-            let calls =
-                message.tool_calls().zip(original).filter(|(call, original)| call.arguments != *original);
-            self.original_arguments
-                .replace(calls.map(|(call, original)| (call.id.clone(), original)).collect());
-        }
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
@@ -144,14 +132,6 @@ impl Emitter {
             self.for_each_sink(|sink| sink.emit(&record))?;
         }
         Ok(record)
-    }
-
-    /// Returns `calls` of the last response with the original arguments: a call must not run with a redaction marker in
-    /// place of a secret.
-    pub fn original_calls(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
-        let original = self.original_arguments.borrow();
-        let arguments = |call: &ToolCall| original.get(&call.id).unwrap_or(&call.arguments).clone();
-        calls.iter().map(|call| ToolCall { arguments: arguments(call), ..call.clone() }).collect()
     }
 
     /// Makes all events emitted so far durable.
@@ -197,12 +177,6 @@ impl Emitter {
         });
         failure.map_or(Ok(()), |error| Err(EmitError(error)))
     }
-}
-
-/// Returns the arguments of the calls in a response.
-fn arguments(event: &Event) -> Vec<String> {
-    let Event::ModelResponse { message, .. } = event else { return Vec::new() };
-    message.tool_calls().map(|call| call.arguments.clone()).collect()
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl<S: LoopServices> Agent<S> {
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let calls = self.emitter.original_calls(calls);
+        let calls: Vec<ToolCall> = calls.iter().map(ToolCall::to_run).collect();
         self.engine.run_calls(&calls, &self.interrupt, self.time_left()).await?;
         // User messages must follow all results of the turn, so none are added before the calls beyond the cap are refused.
         if !matches!(self.next_action(), NextAction::RefuseCalls(..)) {

@@ -30,7 +30,7 @@ fn failure(kind: FailureKind) -> Failure {
 fn call(at: usize) -> ToolCall {
     let opaque =
         (at == 1).then(|| OpaqueData { codec: "c".into(), data: serde_json::json!({"seal": [1, null]}) });
-    ToolCall { id: format!("c{at}"), name: "edit_file".into(), arguments: r#"{"path":"a"}"#.into(), opaque }
+    ToolCall::new(format!("c{at}"), "edit_file", r#"{"path":"a"}"#).with_opaque(opaque)
 }
 
 fn answer(purpose: Purpose, parts: Vec<Part>, finish: FinishReason) -> Event {

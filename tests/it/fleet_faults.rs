@@ -6,7 +6,7 @@
 use crate::fleet_kills::{Fleet, check};
 use crate::nats_server::NatsServer;
 use crate::support::random::Random;
-use crate::support::syscall_faults::points;
+use crate::support::extent::{cases};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ const FILLER: &str = "filler";
 
 /// How long the server is away, or the disk full.
 fn fault() -> Duration {
-    Duration::from_secs(points(4, 40))
+    Duration::from_secs(cases(2, 4, 40))
 }
 
 fn tasks() -> u64 {
-    points(20, 1_000)
+    cases(8, 20, 1_000)
 }
 
 /// A small file system in memory. Dropping it removes it.

@@ -8,7 +8,7 @@ use crate::support::killed_workers::{DisturbedWorkers, millis};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
-use crate::support::syscall_faults::points;
+use crate::support::extent::{cases};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const WORKERS: usize = 4;
 /// Longest wait for the end of the tasks.
 fn longest() -> Duration {
-    Duration::from_mins(points(2, 15))
+    Duration::from_mins(cases(2, 2, 15))
 }
 
 /// Each command adds the name of its worktree, which tells the attempt, unless it is there: a command that was interrupted is followed by
@@ -89,7 +89,7 @@ impl Fleet {
         let began = Instant::now();
         let mut next_restart = began + millis(random, 2_000, 4_000);
         let (mut kills, mut restarts) = (0, 0);
-        while began.elapsed() < Duration::from_secs(points(12, 600)) {
+        while began.elapsed() < Duration::from_secs(cases(4, 12, 600)) {
             if self.workers.all_end_within(millis(random, 500, 2_000)) && self.has_ended() {
                 break;
             }
@@ -180,8 +180,8 @@ pub fn check(lab: &Lab, done: &[Value], tasks: u64) {
 
 /// Kills until the time is over, or everything is done, and checks what is there then.
 fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
-    let tasks = points(30, 1_000);
-    for seed in 0..points(1, 3) {
+    let tasks = cases(10, 30, 1_000);
+    for seed in 0..cases(1, 1, 3) {
         let (mut random, began) = (Random(seed), Instant::now());
         let mut fleet = Fleet::start(nats(), "null", tasks);
         let (kills, restarts) = fleet.disturb_until_done(&mut random);
@@ -200,7 +200,7 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
 
 /// Kills three workers of scripted models until everything is done, and checks that each branch has its line exactly once.
 fn each_line_is_on_its_branch_once(nats: impl Fn() -> Option<NatsServer>) {
-    let tasks = points(12, 300);
+    let tasks = cases(5, 12, 300);
     let (mut random, began) = (Random(41), Instant::now());
     let mut fleet = Fleet::start_scripted(nats(), tasks);
     let (kills, restarts) = fleet.disturb_until_done(&mut random);

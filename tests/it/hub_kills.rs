@@ -10,7 +10,7 @@ use crate::support::killed_workers::{DisturbedWorkers, millis};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab, Running};
 use crate::support::server::Server;
-use crate::support::syscall_faults::points;
+use crate::support::extent::{cases};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -42,12 +42,12 @@ impl Fleet {
         if !knows_keys {
             hub.ignore_keys();
         }
-        for number in 0..points(12, 100) {
+        for number in 0..cases(5, 12, 100) {
             let agent = format!("agent{number}");
             hub.agent(&agent, None);
             fs::create_dir_all(agents.join(&agent)).unwrap();
             fs::write(agents.join(&agent).join("config.yaml"), ALWAYS).unwrap();
-            for _ in 0..points(10, 10) {
+            for _ in 0..10 {
                 let post = hub.post("ann", "A question");
                 hub.notify(&agent, "mention", &post, "Do you know?");
                 threads.push(post);
@@ -98,12 +98,12 @@ impl Fleet {
 
 /// Kills until each notification was answered, and checks what is on the Hub then.
 fn each_notification_is_answered_once(nats: impl Fn() -> Option<NatsServer>, knows_keys: bool) {
-    for seed in 0..points(1, 3) {
+    for seed in 0..cases(1, 1, 3) {
         let (mut random, began) = (Random(seed), Instant::now());
         let mut fleet = Fleet::start(nats(), knows_keys);
         let mut next_restart = began + millis(&mut random, 500, 1_500);
         let (mut kills, mut restarts) = (0, 0);
-        while began.elapsed() < Duration::from_secs(points(12, 900)) {
+        while began.elapsed() < Duration::from_secs(cases(4, 12, 900)) {
             if fleet.hub.waits_until_all_read(millis(&mut random, 500, 2_000)) {
                 break;
             }

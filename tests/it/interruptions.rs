@@ -6,7 +6,8 @@ use crate::support::random::Random;
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers, wait_until_nothing_works_in};
-use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, points, watched};
+use crate::support::extent::{cases};
+use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, watched};
 use rustix::process::Signal;
 use std::fs;
 use std::sync::LazyLock;
@@ -114,7 +115,7 @@ fn interrupted_by(fault: Fault) -> Option<(Interrupted, Watched)> {
 
 #[test]
 fn class_07_a_run_that_is_killed_at_any_instant_loses_nothing_and_repeats_nothing() {
-    at_each_of(points(20, 250), "killed at an instant", |seed| {
+    at_each_of(cases(3, 20, 250), "killed at an instant", |seed| {
         let bytes = Random(seed).below(UNDISTURBED.1);
         let seconds = unique_seconds();
         let run = LongRun::new(&seconds);
@@ -131,7 +132,7 @@ fn class_07_a_run_that_is_killed_at_any_instant_loses_nothing_and_repeats_nothin
 #[test]
 fn class_07_a_run_that_is_killed_at_any_system_call_loses_nothing_and_repeats_nothing() {
     let Some(calls) = *CALLS else { return };
-    at_each_of(points(20, 250), "killed at a system call", |seed| {
+    at_each_of(cases(3, 20, 250), "killed at a system call", |seed| {
         let point = Random(seed).below(calls);
         let (interrupted, _) = interrupted_by(Fault::Death(point)).unwrap();
         interrupted.goes_on()
@@ -141,7 +142,7 @@ fn class_07_a_run_that_is_killed_at_any_system_call_loses_nothing_and_repeats_no
 #[test]
 fn class_07_a_run_whose_disk_is_full_ends_with_an_error_and_loses_nothing() {
     let Some(calls) = CALLS.filter(|_| fills()) else { return };
-    at_each_of(points(40, 50), "a full disk", |seed| {
+    at_each_of(cases(4, 40, 50), "a full disk", |seed| {
         let mut random = Random(seed);
         let point = random.below(calls);
         let fault = Fault::Full(point, random.of(&[Disk::Both, Disk::State, Disk::Workspace]));

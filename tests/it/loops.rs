@@ -188,12 +188,7 @@ impl TraceSession {
     fn call(&mut self, call: &Value) -> ToolCall {
         self.calls += 1;
         let arguments = call[1].as_str().map_or_else(|| call[1].to_string(), str::to_owned);
-        ToolCall {
-            id: format!("c{}", self.calls),
-            name: call[0].as_str().unwrap().into(),
-            arguments,
-            opaque: None,
-        }
+        ToolCall::new(format!("c{}", self.calls), call[0].as_str().unwrap(), arguments)
     }
 }
 

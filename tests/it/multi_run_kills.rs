@@ -5,7 +5,8 @@ use crate::support::random::Random;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::sleepers::wait_until_nothing_works_in;
-use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, points, watched};
+use crate::support::extent::{cases};
+use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, watched};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -153,7 +154,7 @@ fn killed_at_seeded_points(case: &Case) {
     let document = &undisturbed.stdout[undisturbed.stdout.find('{').unwrap()..];
     let expected = outcome(&serde_json::from_str(document).unwrap());
     let expected_users = users(&repository());
-    at_each_of(points(5, 50), case.words[0], |seed| {
+    at_each_of(cases(1, 5, 50), case.words[0], |seed| {
         let fault = Fault::Death(Random(seed).below(undisturbed.calls.len()));
         let what = format!("{} {fault:?}", case.words[0]);
         let (lab, dead) = run_until(case, fault).unwrap();
@@ -183,7 +184,7 @@ fn a_full_disk_is_no_success_and_changes_nothing_of_the_users() {
     for case in [LOOP, PARALLEL, STEPS, EVAL] {
         let Some((_, undisturbed)) = run_until(&case, Fault::None).filter(|_| fills()) else { return };
         let expected_users = users(&repository());
-        at_each_of(points(2, 12), case.words[0], |seed| {
+        at_each_of(cases(1, 2, 12), case.words[0], |seed| {
             let mut random = Random(seed);
             let point = random.below(undisturbed.calls.len());
             let fault = Fault::Full(point, random.of(&[Disk::Both, Disk::State, Disk::Workspace]));

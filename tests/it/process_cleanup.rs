@@ -1,5 +1,6 @@
 //! Nothing outlives its command or its run: however they end, whoever runs them, and whatever holds the tree together.
 
+use crate::support::extent::{all};
 use crate::support::kernel::{Kernel, doctor, here, kernels};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
@@ -33,13 +34,16 @@ const STAYERS: usize = 4;
 
 /// As whoever runs the tests, and as nobody.
 fn both(test: impl Fn(Lab)) {
-    test(Lab::new());
-    if rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if all() || !is_root {
+        test(Lab::new());
+    }
+    if is_root {
         test(Lab::new().unprivileged());
     }
 }
 
-/// For the kernels in which this tier is found, and both users.
+/// For the kernels in which this tier is found, and both users; by default without root.
 fn held_by(tier: &str, test: impl Fn(Kernel, Lab)) {
     for (kernel, found) in kernels() {
         if found == tier {

@@ -33,12 +33,8 @@ pub fn next(messages: &[Arc<Message>], items: u64) -> Vec<Part> {
     }
     let calls = open.into_iter().map(|(item, known)| {
         let name = if known == ItemState::Unsure { "read" } else { "write_file" };
-        Part::ToolCall(ToolCall {
-            id: format!("c{}-{item}", messages.len()),
-            name: name.to_owned(),
-            arguments: format!("{{\"item\":{item}}}"),
-            opaque: None,
-        })
+        let (id, arguments) = (format!("c{}-{item}", messages.len()), format!("{{\"item\":{item}}}"));
+        Part::ToolCall(ToolCall::new(id, name, arguments))
     });
     calls.collect()
 }

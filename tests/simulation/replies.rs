@@ -309,7 +309,7 @@ fn text(text: &str) -> Vec<Part> {
 }
 
 fn call(id: &str, name: &str, arguments: String) -> Part {
-    Part::ToolCall(ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, opaque: None })
+    Part::ToolCall(ToolCall::new(id, name, arguments))
 }
 
 fn finish(parts: &[Part]) -> FinishReason {

@@ -55,7 +55,7 @@ pub fn call(
     arguments: String,
 ) -> CliResult<()> {
     let flags = Flags { mode, ..common.flags() };
-    let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
+    let call = ToolCall::new("call", name, arguments);
     let single = SingleCall { call, flags, dry_run: false, session: None };
     let result = app.block_on(run_one(app, single))?;
     if result.is_error {

@@ -27,7 +27,7 @@ fn sent(messages: Vec<Message>) -> Value {
 }
 
 fn call(id: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall { id: id.into(), name: "read".into(), arguments: arguments.into(), opaque: None })
+    Part::ToolCall(ToolCall::new(id, "read", arguments))
 }
 
 fn thought(codec: &str, text: &str, data: Value) -> Part {

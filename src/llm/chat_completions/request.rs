@@ -356,19 +356,14 @@ mod tests {
     }
 
     fn call(id: &str, arguments: &str) -> Part {
-        Part::ToolCall(ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: arguments.into(),
-            opaque: None,
-        })
+        Part::ToolCall(ToolCall::new(id, "read", arguments))
     }
 
     #[test]
     fn only_this_codecs_signatures_are_sent_back() {
         let signed = |codec: &str| {
             let opaque = Some(OpaqueData { codec: codec.into(), data: json!({"google": "s"}) });
-            Part::ToolCall(ToolCall { id: codec.into(), name: "read".into(), arguments: "{}".into(), opaque })
+            Part::ToolCall(ToolCall::new(codec, "read", "{}").with_opaque(opaque))
         };
         let message = Message { role: Role::Assistant, parts: vec![signed(CODEC), signed("messages")] };
         let body = encoded(&[Arc::new(message)], &[], false, Quirks::default());

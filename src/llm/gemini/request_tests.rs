@@ -31,12 +31,7 @@ fn opaque(codec: &str, data: Value) -> OpaqueData {
 }
 
 fn call(id: &str, arguments: &str, opaque: impl Into<Option<OpaqueData>>) -> Part {
-    Part::ToolCall(ToolCall {
-        id: id.into(),
-        name: "read".into(),
-        arguments: arguments.into(),
-        opaque: opaque.into(),
-    })
+    Part::ToolCall(ToolCall::new(id, "read", arguments).with_opaque(opaque))
 }
 
 fn assistant(parts: Vec<Part>) -> Message {

@@ -223,8 +223,7 @@ mod tests {
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
-        let (id, name, arguments) = (id.into(), name.into(), arguments.into());
-        Part::ToolCall(ToolCall { id, name, arguments, opaque: None })
+        Part::ToolCall(ToolCall::new(id, name, arguments))
     }
 
     fn thought(text: &str, codec: &str) -> Part {

@@ -286,12 +286,7 @@ mod tests {
     }
 
     fn call(id: &str, arguments: &str) -> Part {
-        Part::ToolCall(ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: arguments.into(),
-            opaque: None,
-        })
+        Part::ToolCall(ToolCall::new(id, "read", arguments))
     }
 
     fn reasoning() -> Value {

@@ -25,7 +25,7 @@ fn response(parts: Vec<Part>) -> Event {
 
 fn call(id: &str) -> Part {
     let arguments = r#"{"command": "ls"}"#.to_owned();
-    Part::ToolCall(ToolCall { id: id.to_owned(), name: "run_command".to_owned(), arguments, opaque: None })
+    Part::ToolCall(ToolCall::new(id, "run_command", arguments))
 }
 
 fn streamed(messages: &[Value]) -> Vec<&str> {

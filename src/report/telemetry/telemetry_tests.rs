@@ -50,8 +50,7 @@ fn run_end() -> Event {
 }
 
 fn tool_start(id: &str) -> Event {
-    let call =
-        ToolCall { id: id.to_owned(), name: "read".to_owned(), arguments: "{}".to_owned(), opaque: None };
+    let call = ToolCall::new(id, "read", "{}");
     Event::ToolCallStart { call, summary: String::new() }
 }
 

@@ -84,7 +84,7 @@ impl Model {
     fn call(&mut self, tool: &str, asks: &str) -> ToolCall {
         self.calls += 1;
         let arguments = serde_json::json!({"asks": asks}).to_string();
-        ToolCall { id: format!("c{}", self.calls), name: tool.into(), arguments, opaque: None }
+        ToolCall::new(format!("c{}", self.calls), tool, arguments)
     }
 }
 

@@ -126,8 +126,7 @@ mod tests {
     }
 
     fn call(id: &str, text: &str, delimiter: &Delimiter) -> [Arc<Message>; 2] {
-        let call =
-            ToolCall { id: id.into(), name: "run".into(), arguments: format!("{{{text}}}"), opaque: None };
+        let call = ToolCall::new(id, "run", format!("{{{text}}}"));
         let result = ToolResult {
             call_id: id.into(),
             text: delimiter.wrap(text),

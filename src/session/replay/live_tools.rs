@@ -93,7 +93,8 @@ impl LiveTools {
             return Ok(None);
         }
         self.ends.0.take();
-        let there = ToolCall { arguments: self.paths.to_copy(&call.arguments), ..call.clone() };
+        let there = ToolCall::new(&call.id, &call.name, self.paths.to_copy(&call.arguments))
+            .with_opaque(call.opaque.clone());
         self.engine.run_batch(&[there], &self.interrupt, None).await?;
         self.engine.report_background()?;
         if self.interrupt.is_cancelled() {

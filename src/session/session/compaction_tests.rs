@@ -23,7 +23,7 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
     let id = |at: usize| format!("c{serial}_{at}");
     let call = |at: usize| {
         let arguments = format!("{{\"path\":\"f{serial}\"}}");
-        Part::ToolCall(ToolCall { id: id(at), name: "read_file".into(), arguments, opaque: None })
+        Part::ToolCall(ToolCall::new(id(at), "read_file", arguments))
     };
     let parts = (0..outputs.len()).map(call).collect();
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
@@ -218,7 +218,7 @@ fn k06_the_providers_count_decides_when() {
     (0..4).for_each(|serial| exchange(&mut session, serial, &[100]));
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
-    let call = ToolCall { id: "z".into(), name: "read_file".into(), arguments: "{}".into(), opaque: None };
+    let call = ToolCall::new("z", "read_file", "{}");
     session.apply(&Event::ModelResponse {
         purpose: Purpose::Step,
         message: Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)] },

@@ -60,12 +60,7 @@ pub(super) fn text(text: &str) -> Vec<Part> {
 }
 
 pub(super) fn call(id: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: id.into(),
-        name: "read_file".into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
+    Part::ToolCall(ToolCall::new(id, "read_file", arguments))
 }
 
 pub(super) fn answer_call(session: &mut Session, id: &str) {

@@ -4,6 +4,7 @@ pub mod calls;
 pub mod claude_client;
 pub mod collector;
 pub mod dialect;
+pub mod extent;
 pub mod hub;
 pub mod kernel;
 pub mod killed_workers;

@@ -17,21 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// Says that the agent is to die everywhere, and not only at some points.
-const EVERYWHERE: &str = "AGENT_TEST_ALL_CRASHES";
-
-/// Whether somebody wants every point to be tried.
-pub fn everywhere() -> bool {
-    std::env::var_os(EVERYWHERE).is_some()
-}
-
 /// Runs that are interrupted at the same time: each waits most of its time for its disk and its commands.
 const AT_ONCE: u64 = 2;
-
-/// How many points there are: some, or all where somebody wants every point to be tried.
-pub fn points(some: u64, all: u64) -> u64 {
-    if everywhere() { all } else { some }
-}
 
 /// Calls `interrupt` with each number below `points`, and prints the sum of what it returns: calls whose outcome is unknown or that failed.
 pub fn at_each_of(points: u64, what: &str, interrupt: impl Fn(u64) -> usize + Sync) {

@@ -144,7 +144,7 @@ impl<'a> Conversation<'a> {
         }
         let arguments = serde_json::json!({ "command": command }).to_string();
         let id = format!("user_{}", self.app.source.short_id());
-        let call = ToolCall { id, name: "run_command".to_owned(), arguments, opaque: None };
+        let call = ToolCall::new(id, "run_command", arguments);
         let request = self.request_in_force();
         let single = SingleCall {
             call,
