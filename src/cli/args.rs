@@ -399,7 +399,14 @@ impl RestoreArgs {
     /// Returns which files are restored.
     pub fn request(&self, direction: RestoreDirection, to_step: u32) -> RestoreRequest {
         let (session, file) = (self.session.clone(), self.file.clone());
-        RestoreRequest { flags: self.common.flags(), session, file, force: self.force, direction, to_step }
+        RestoreRequest {
+            flags: self.common.overrides(),
+            session,
+            file,
+            force: self.force,
+            direction,
+            to_step,
+        }
     }
 }
 

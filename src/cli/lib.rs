@@ -18,7 +18,7 @@ use agent_bridges::{acp, claude, exec, serve};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::Style;
@@ -45,7 +45,7 @@ pub fn main() -> std::process::ExitCode {
 }
 
 /// Runs a program beside `agent` whose arguments are `P`, and returns its exit code.
-pub fn run_program<P: Parser>(perform: impl FnOnce(&App, P) -> CliResult<u8>) -> std::process::ExitCode {
+pub fn run_program<P: Parser>(perform: impl FnOnce(&App, P) -> AppResult<u8>) -> std::process::ExitCode {
     let app = agent_run::program::start();
     let code = match P::try_parse() {
         Ok(arguments) => code(&app, perform(&app, arguments)),
@@ -126,7 +126,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
 ///
 /// # Errors
 /// Fails for words that are no command line.
-pub fn run_words(app: &App, words: Vec<String>) -> CliResult<u8> {
+pub fn run_words(app: &App, words: Vec<String>) -> AppResult<u8> {
     let parsed = Cli::try_parse_from(std::iter::once("agent".to_owned()).chain(words));
     match parsed {
         Ok(Cli { command }) => {
@@ -134,17 +134,17 @@ pub fn run_words(app: &App, words: Vec<String>) -> CliResult<u8> {
         }
         Err(error) => {
             let text = error.render().to_string();
-            Err(CliError::new(FailureKind::Usage, text.trim_end().trim_start_matches("error: ").to_owned()))
+            Err(AppError::new(FailureKind::Usage, text.trim_end().trim_start_matches("error: ").to_owned()))
         }
     }
 }
 
-fn finish(app: &App, outcome: CliResult<()>) -> u8 {
+fn finish(app: &App, outcome: AppResult<()>) -> u8 {
     code(app, outcome.map(|()| ExitCode::Success.code()))
 }
 
 /// Returns the exit code of a command, and reports its error.
-fn code(app: &App, outcome: CliResult<u8>) -> u8 {
+fn code(app: &App, outcome: AppResult<u8>) -> u8 {
     outcome.unwrap_or_else(|error| {
         app.report_error(&error);
         error.exit_code().code()

@@ -14,15 +14,15 @@ const TABLE: &str = include_str!("../../config/claude.json");
 #[derive(Debug, Default, Deserialize)]
 pub struct ClaudeNames {
     tools: Vec<ToolNames>,
-    /// Flags that have no effect except a warning.
-    pub ignored_flags: Flags,
-    /// Flags that take permission away and have no counterpart.
-    pub refused_flags: Flags,
+    /// Overrides that have no effect except a warning.
+    pub ignored_flags: Overrides,
+    /// Overrides that take permission away and have no counterpart.
+    pub refused_flags: Overrides,
 }
 
 /// Names of flags, without `--`.
 #[derive(Debug, Default, Deserialize)]
-pub struct Flags {
+pub struct Overrides {
     /// Those that are followed by a value.
     pub with_value: Vec<String>,
     /// The others.

@@ -3,10 +3,10 @@
 use super::agents;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
-use super::flags::{Flags, flags_layer, variables_layer};
 use super::key_rules::{self, EmbeddedSchema, KeyRule};
 use super::layers::{LayerKind, Layers};
 use super::mcp_file;
+use super::overrides::{Overrides, flags_layer, variables_layer};
 use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
 use super::settings::Settings;
 use super::text_file::{check_own_directory, is_absent, read_own_text, read_text};
@@ -41,7 +41,7 @@ pub struct LoadedConfig {
 ///
 /// # Errors
 /// Fails at the first problem, with key, file, line and hint.
-pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, ConfigError> {
+pub fn load(flags: &Overrides, environment: &Environment) -> Result<LoadedConfig, ConfigError> {
     let schema = key_rules::embedded_schema()?;
     let OuterLayers { directories, below, above, workspace } = OuterLayers::load(schema, flags, environment)?;
     let project = ProjectConfig::read(&schema.rules, &workspace, &below)?;
@@ -63,7 +63,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, Co
 /// # Errors
 /// Fails for a problem in one of the other layers.
 pub fn state_and_workspace(
-    flags: &Flags,
+    flags: &Overrides,
     environment: &Environment,
 ) -> Result<(PathBuf, PathBuf), ConfigError> {
     let outer = OuterLayers::load(key_rules::embedded_schema()?, flags, environment)?;
@@ -79,7 +79,11 @@ struct OuterLayers {
 }
 
 impl OuterLayers {
-    fn load(schema: &EmbeddedSchema, flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+    fn load(
+        schema: &EmbeddedSchema,
+        flags: &Overrides,
+        environment: &Environment,
+    ) -> Result<Self, ConfigError> {
         let rules = &schema.rules;
         if let Some(name) = environment.undecodable().find(|name| name.starts_with("AGENT_")) {
             return Err(ConfigError::new("the value is not valid UTF-8").file(name));
@@ -126,7 +130,11 @@ fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> 
 }
 
 /// Reads the file of `--config`, else of `AGENT_CONFIG`; fails if the named file does not exist.
-fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> Result<Layers, ConfigError> {
+fn explicit_layer(
+    rules: &KeyRule,
+    flags: &Overrides,
+    environment: &Environment,
+) -> Result<Layers, ConfigError> {
     let flag = flags.config.as_deref().map(|path| (path, "--config"));
     let variable = environment.get("AGENT_CONFIG").map(|path| (Path::new(path), "AGENT_CONFIG"));
     let Some((path, named_by)) = flag.or(variable) else { return Ok(Layers::default()) };
@@ -135,7 +143,7 @@ fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> 
 }
 
 /// Reads the file of `--mcp-config`, and the servers of the client.
-fn mcp_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> Result<Layers, ConfigError> {
+fn mcp_layer(rules: &KeyRule, flags: &Overrides, environment: &Environment) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     if let Some(path) = flags.mcp_config.as_deref() {
         let (source, text) = read_named(path, "--mcp-config", environment)?;

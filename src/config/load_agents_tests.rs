@@ -97,7 +97,7 @@ fn an_agents_file_that_is_wrong_names_its_line() {
 
 #[test]
 fn an_unknown_agent_lists_all_names() {
-    let flags = Flags { agent: Some("biuld".into()), ..Flags::default() };
+    let flags = Overrides { agent: Some("biuld".into()), ..Overrides::default() };
     assert_eq!(
         Fixture::new().load(&flags).unwrap_err().to_string(),
         "there is no agent `biuld`; the agents are: build, explore, plan, resume, review, test (did you mean `build`?)"
@@ -113,12 +113,12 @@ fn an_unknown_agent_lists_all_names() {
 
 #[test]
 fn the_mode_of_the_higher_layer_holds_and_within_a_layer_the_agents_own() {
-    let mode = |fixture: Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.agent.mode;
-    let none = Flags::default();
+    let mode = |fixture: Fixture, flags: &Overrides| fixture.load(flags).unwrap().settings.agent.mode;
+    let none = Overrides::default();
     assert_eq!(mode(Fixture::new().user("mode: yolo\n"), &none), Mode::Yolo);
     let both = "mode: yolo\nagents: {build: {mode: confirm-all}}\n";
     assert_eq!(mode(Fixture::new().user(both), &none), Mode::ConfirmAll);
-    let flags = Flags { mode: Some(Mode::Yolo), ..Flags::default() };
+    let flags = Overrides { mode: Some(Mode::Yolo), ..Overrides::default() };
     assert_eq!(mode(Fixture::new().user(both), &flags), Mode::Yolo);
     assert_eq!(mode(Fixture::new().user(both).project("mode: confirm-all\n"), &none), Mode::ConfirmAll);
 }

@@ -34,7 +34,7 @@ fn a_project_may_take_permission_away() {
             "mode: confirm-all\ncommands:\n  enabled: false\n  allowed_only: true\n  blocked_patterns: [x]\n\
              guardrails:\n  protected_files: [p, u]\nagents:\n  plan:\n    allowed_tools: [grep]\n    max_steps: 3\n",
         )
-        .load(&Flags { agent: Some("plan".into()), ..Flags::default() })
+        .load(&Overrides { agent: Some("plan".into()), ..Overrides::default() })
         .unwrap();
     assert_eq!(loaded.notices, Vec::<String>::new());
     let settings = loaded.settings;
@@ -49,8 +49,11 @@ fn s15_a_project_may_lower_a_limit_and_not_raise_or_lift_it() {
     let loaded = |user: &str, project: &str| {
         let key = "max_files_modified";
         let section = |value: &str| format!("guardrails:\n  {key}: {value}\n");
-        let loaded =
-            Fixture::new().user(&section(user)).project(&section(project)).load(&Flags::default()).unwrap();
+        let loaded = Fixture::new()
+            .user(&section(user))
+            .project(&section(project))
+            .load(&Overrides::default())
+            .unwrap();
         (loaded.settings.guardrails.max_files_modified, loaded.notices.len())
     };
     for (user, project, expected) in [
@@ -149,7 +152,7 @@ fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
     let fixture = Fixture::new()
         .user("mode: confirm-all\n")
         .file("project/.agent/agents/mine.md", "---\nmode: confirm-sensitive\n---\nDo it.\n");
-    let loaded = fixture.load(&Flags { agent: Some("mine".into()), ..Flags::default() }).unwrap();
+    let loaded = fixture.load(&Overrides { agent: Some("mine".into()), ..Overrides::default() }).unwrap();
     assert_eq!(loaded.settings.agent.mode, Mode::ConfirmAll);
     assert_eq!(
         loaded.notices,

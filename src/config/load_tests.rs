@@ -57,16 +57,16 @@ impl Fixture {
         self.file("project/.agent/config.yaml", text)
     }
 
-    fn load(&self, flags: &Flags) -> Result<LoadedConfig, ConfigError> {
+    fn load(&self, flags: &Overrides) -> Result<LoadedConfig, ConfigError> {
         load(flags, &Environment::from_variables(self.variables.clone(), &self.path("project")))
     }
 
     fn loaded(&self) -> LoadedConfig {
-        self.load(&Flags::default()).unwrap()
+        self.load(&Overrides::default()).unwrap()
     }
 
     fn error(&self) -> ConfigError {
-        self.load(&Flags::default()).unwrap_err()
+        self.load(&Overrides::default()).unwrap_err()
     }
 }
 
@@ -91,17 +91,17 @@ fn without_any_file_the_defaults_hold() {
 #[test]
 fn f01_the_higher_layer_wins_at_every_level() {
     let mut fixture = Fixture::new();
-    let model = |fixture: &Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.llm.model;
-    let none = Flags::default();
+    let model = |fixture: &Fixture, flags: &Overrides| fixture.load(flags).unwrap().settings.llm.model;
+    let none = Overrides::default();
     fixture = fixture.user("llm: {model: user}\n");
     assert_eq!(model(&fixture, &none).as_deref(), Some("user"));
     fixture = fixture.project("llm: {temperature: 1}\n").file("own.yaml", "llm:\n  model: file\n");
-    let own = Flags { config: Some(fixture.path("own.yaml")), ..Flags::default() };
+    let own = Overrides { config: Some(fixture.path("own.yaml")), ..Overrides::default() };
     assert_eq!(model(&fixture, &none).as_deref(), Some("user"));
     assert_eq!(model(&fixture, &own).as_deref(), Some("file"));
     fixture = fixture.set("AGENT_MODEL", "variable");
     assert_eq!(model(&fixture, &own).as_deref(), Some("variable"));
-    let flags = Flags { model: Some("flag".into()), ..own };
+    let flags = Overrides { model: Some("flag".into()), ..own };
     assert_eq!(model(&fixture, &flags).as_deref(), Some("flag"));
     assert_eq!(fixture.load(&flags).unwrap().settings.llm.temperature, Some(1.0));
 }
@@ -112,7 +112,7 @@ fn f01_every_value_knows_where_it_came_from() {
         .user("llm:\n  retries: 5\ncommands:\n  env:\n    API_TOKEN: hunter2\n    MODE: x\n")
         .project("guardrails:\n  protected_files: [a]\n")
         .set("AGENT_LOG_LEVEL", "DEBUG");
-    let flags = Flags { max_steps: Some(7), ..Flags::default() };
+    let flags = Overrides { max_steps: Some(7), ..Overrides::default() };
     let entries = fixture.load(&flags).unwrap().layers.entries();
     let find = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key).unwrap();
@@ -215,14 +215,14 @@ fn f03_false_is_off_where_off_is_a_word() {
 fn f03_variables_and_flags_are_checked_by_name() {
     let error = Fixture::new().set("AGENT_LOG_LEVEL", "loud").error();
     assert!(error.to_string().starts_with("AGENT_LOG_LEVEL: logging.level: must be one of debug"), "{error}");
-    let flags = Flags { timeout: Some(0), ..Flags::default() };
+    let flags = Overrides { timeout: Some(0), ..Overrides::default() };
     let error = Fixture::new().load(&flags).unwrap_err();
     assert!(error.to_string().starts_with("--timeout: timeout_seconds: must be a whole number"), "{error}");
 }
 
 #[test]
 fn unreadable_files_are_errors_with_a_reason() {
-    let missing = Flags { config: Some("nowhere.yaml".into()), ..Flags::default() };
+    let missing = Overrides { config: Some("nowhere.yaml".into()), ..Overrides::default() };
     let error = Fixture::new().load(&missing).unwrap_err().to_string();
     assert!(error.ends_with("nowhere.yaml: does not exist (named by --config)"), "{error}");
     let error = Fixture::new().set("AGENT_CONFIG", "nowhere.yaml").error().to_string();
@@ -267,7 +267,7 @@ fn a_file_without_permission_is_an_error_and_not_absent() {
 
 #[test]
 fn the_workspace_must_be_a_directory() {
-    let flags = |path: &str| Flags { workspace: Some(path.into()), ..Flags::default() };
+    let flags = |path: &str| Overrides { workspace: Some(path.into()), ..Overrides::default() };
     let error = Fixture::new().load(&flags("none")).unwrap_err().to_string();
     assert!(error.starts_with("--workspace: workspace.root: the workspace "), "{error}");
     assert!(error.ends_with("/none does not exist"), "{error}");
@@ -281,15 +281,17 @@ fn the_workspace_must_be_a_directory() {
 
 #[test]
 fn s10_no_commands_wins_over_allow_commands() {
-    let flags = |allow_commands, no_commands| Flags { allow_commands, no_commands, ..Flags::default() };
-    let enabled = |fixture: Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.commands.enabled;
+    let flags =
+        |allow_commands, no_commands| Overrides { allow_commands, no_commands, ..Overrides::default() };
+    let enabled =
+        |fixture: Fixture, flags: &Overrides| fixture.load(flags).unwrap().settings.commands.enabled;
     assert!(!enabled(Fixture::new(), &flags(true, true)));
     assert!(enabled(Fixture::new().user("commands: {enabled: false}\n"), &flags(true, false)));
 }
 
 #[test]
 fn f07_the_key_of_the_command_line_is_kept_secret() {
-    let flags = Flags { api_key: Some(Secret::new("sk-secret")), ..Flags::default() };
+    let flags = Overrides { api_key: Some(Secret::new("sk-secret")), ..Overrides::default() };
     let loaded = Fixture::new().load(&flags).unwrap();
     assert_eq!(loaded.settings.api_key.as_ref().map(Secret::expose), Some("sk-secret"));
     assert!(!format!("{:?}", loaded.settings).contains("sk-secret"));
@@ -324,7 +326,7 @@ fn each_workspace_has_a_state_directory_of_its_own() {
 #[test]
 fn the_users_own_directories_are_protected_where_the_workspace_holds_them() {
     let fixture = Fixture::new();
-    let flags = Flags { workspace: Some(fixture.path("home")), ..Flags::default() };
+    let flags = Overrides { workspace: Some(fixture.path("home")), ..Overrides::default() };
     let patterns = fixture.load(&flags).unwrap().settings.policy.protected_files;
     assert_eq!(patterns, ["/.config/agent", "/.local/state/agent", "/.cache/agent"]);
     assert_eq!(fixture.loaded().settings.policy.protected_files, Vec::<String>::new());

@@ -7,13 +7,13 @@ use super::context::Context;
 use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
-use super::flags::Flags;
 use super::fleet::FleetSettings;
 use super::health::HealthSettings;
 use super::hub::HubSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
+use super::overrides::Overrides;
 use super::parallel::ParallelSettings;
 use super::ralph::RalphSettings;
 use super::run_loop::RunLoop;
@@ -143,7 +143,7 @@ impl Settings {
     /// Fails for an unknown agent, an agent without instructions or an invalid provider.
     pub fn resolve(
         layers: &Layers,
-        flags: &Flags,
+        flags: &Overrides,
         environment: &Environment,
         directories: Directories,
         workspace: PathBuf,

@@ -3,12 +3,12 @@
 use crate::work::outcome::WorkOutcome;
 use crate::work::request::{WorkCommand, WorkRequest};
 use crate::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::work::WorkStopReason;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::directories;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::preparation::PromptData;
 use agent_run::request::{RunRequest, Task};
 use agent_text::excerpt;
@@ -43,13 +43,13 @@ impl WorkCommand for ChainRequest {
         (!self.agents.is_empty()).then_some("--agents")
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, self))
     }
 }
 
 /// Checks the request and runs the agents.
-async fn run(app: &App, command: ChainRequest) -> CliResult<WorkOutcome> {
+async fn run(app: &App, command: ChainRequest) -> AppResult<WorkOutcome> {
     let ChainRequest { agents, work } = &command;
     if work.run.overrides.agent.is_some() {
         return Err(usage(messages::no_work_option("--agent", "--agents")));
@@ -58,9 +58,9 @@ async fn run(app: &App, command: ChainRequest) -> CliResult<WorkOutcome> {
         return Err(usage(messages::chain_needs_agents(MAX_AGENTS)));
     }
     let task = work.read_task(app)?;
-    let mut settings = app.load(&work.run.flags())?.settings;
+    let mut settings = app.load(&work.run.effective_overrides())?.settings;
     for agent in agents {
-        settings = app.load(&with_agent(&work.run, agent).flags())?.settings;
+        settings = app.load(&with_agent(&work.run, agent).effective_overrides())?.settings;
     }
     directories::prepare(&settings)?;
     let work = RunningWork::begin(app, &settings, &command, work.run.clone(), task)?;
@@ -69,7 +69,7 @@ async fn run(app: &App, command: ChainRequest) -> CliResult<WorkOutcome> {
 }
 
 fn with_agent(request: &RunRequest, agent: &str) -> RunRequest {
-    let overrides = Flags { agent: Some(agent.to_owned()), ..request.overrides.clone() };
+    let overrides = Overrides { agent: Some(agent.to_owned()), ..request.overrides.clone() };
     RunRequest { overrides, ..request.clone() }
 }
 

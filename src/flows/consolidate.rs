@@ -9,7 +9,7 @@ use agent_core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, WorkStopReason};
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::directories;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use serde::{Deserialize, Serialize};
 
 /// What `agent consolidate` is requested with.
@@ -41,13 +41,13 @@ impl WorkCommand for ConsolidateRequest {
         given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, self))
     }
 }
 
 /// Checks the request and holds the debate.
-async fn run(app: &App, command: ConsolidateRequest) -> CliResult<WorkOutcome> {
+async fn run(app: &App, command: ConsolidateRequest) -> AppResult<WorkOutcome> {
     let ConsolidateRequest { models, judge, rounds, work } = command.clone();
     let overrides = &work.run.overrides;
     let given =
@@ -64,7 +64,7 @@ async fn run(app: &App, command: ConsolidateRequest) -> CliResult<WorkOutcome> {
     let rounds = rounds.unwrap_or(DEFAULT_ROUNDS);
     let mut debate = Debate { question: String::new(), models, judge, rounds };
     check_distinct(app, &work.run, &debate).await?;
-    let settings = app.load(&with_model(&work.run, &debate.judge).flags())?.settings;
+    let settings = app.load(&with_model(&work.run, &debate.judge).effective_overrides())?.settings;
     directories::prepare(&settings)?;
     let work = RunningWork::begin(app, &settings, &command, work.run, task)?;
     debate.question = work.record.start().task;

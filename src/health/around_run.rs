@@ -6,7 +6,7 @@ use agent_core::failure::FailureKind;
 use agent_core::health::{CodeHealth, HealthAnswer, HealthRequest};
 use agent_engine::policy::Policy;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_workspace::Workspace;
 use agent_workspace::path::RelPath;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # Errors
 /// Fails for a request that cannot be read, and when standard output cannot be written.
-pub fn around_run(app: &App) -> CliResult<()> {
+pub fn around_run(app: &App) -> AppResult<()> {
     let mut lines = std::io::stdin().lock().lines();
     let Some(request) = next(&mut lines)? else { return Ok(()) };
     let request: HealthRequest = serde_json::from_str(&request).map_err(|error| failed(&error))?;
@@ -41,7 +41,7 @@ pub fn around_run(app: &App) -> CliResult<()> {
     answer(app, compared)
 }
 
-fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> CliResult<Option<String>> {
+fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> AppResult<Option<String>> {
     lines.next().transpose().map_err(|error| failed(&error))
 }
 
@@ -54,7 +54,7 @@ fn scope(request: &HealthRequest) -> Result<HealthScope, String> {
         .map_err(|error| error.to_string())
 }
 
-fn answer(app: &App, health: Result<Option<CodeHealth>, String>) -> CliResult<()> {
+fn answer(app: &App, health: Result<Option<CodeHealth>, String>) -> AppResult<()> {
     let answer = match health {
         Ok(health) => HealthAnswer { health, error: None },
         Err(error) => HealthAnswer { health: None, error: Some(error) },
@@ -63,6 +63,6 @@ fn answer(app: &App, health: Result<Option<CodeHealth>, String>) -> CliResult<()
     print(&app.terminal, &(line + "\n"))
 }
 
-fn failed(why: &dyn std::fmt::Display) -> CliError {
-    CliError::new(FailureKind::Internal, why.to_string())
+fn failed(why: &dyn std::fmt::Display) -> AppError {
+    AppError::new(FailureKind::Internal, why.to_string())
 }

@@ -12,7 +12,7 @@ use agent_process::launch::Launcher;
 use agent_report::json;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_runtime::blocking::run_blocking;
@@ -41,8 +41,8 @@ pub struct HealthArgs {
 ///
 /// # Errors
 /// Fails for an unknown path or commit, and when standard output cannot be written.
-pub fn health(app: &App, args: &HealthArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn health(app: &App, args: &HealthArgs) -> AppResult<u8> {
+    let settings = app.load_and_notify(&args.common.overrides())?.settings;
     let mut health = app.block_on(async {
         let launcher = assemble::launcher(app, &settings)?;
         let (workspace, _policy) = assemble::guarded_workspace(app, &settings, launcher.tier())?;
@@ -64,7 +64,7 @@ pub fn health(app: &App, args: &HealthArgs) -> CliResult<u8> {
     Ok(if is_complete { ExitCode::Success } else { ExitCode::Partial }.code())
 }
 
-fn scope(settings: &Settings, workspace: &Workspace, path: Option<&str>) -> CliResult<HealthScope> {
+fn scope(settings: &Settings, workspace: &Workspace, path: Option<&str>) -> AppResult<HealthScope> {
     let base = workspace.path(path.unwrap_or(".")).map_err(|error| usage(error.to_string()))?;
     workspace.resolve(&base).map_err(|error| usage(error.to_string()))?;
     let health = &settings.health;
@@ -78,7 +78,7 @@ async fn since(
     scope: HealthScope,
     after: MeasuredProject,
     base: &str,
-) -> CliResult<CodeHealth> {
+) -> AppResult<CodeHealth> {
     let files = EarlierFiles::read(launcher, workspace, base, |path| scope.is_selected(path)).await;
     let EarlierFiles { commit, changed } = files.map_err(failed)?;
     let work = move |stop: &_| {
@@ -90,10 +90,10 @@ async fn since(
     Ok(CodeHealth { base: Some(commit), ..health })
 }
 
-fn usage(why: String) -> CliError {
-    CliError::new(FailureKind::Usage, why)
+fn usage(why: String) -> AppError {
+    AppError::new(FailureKind::Usage, why)
 }
 
-fn failed(why: impl Display) -> CliError {
-    CliError::new(FailureKind::Config, messages::health_failed(&why.to_string()))
+fn failed(why: impl Display) -> AppError {
+    AppError::new(FailureKind::Config, messages::health_failed(&why.to_string()))
 }

@@ -1,10 +1,10 @@
 //! The application context of every command: the terminal, the environment, and loading of settings.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::secrets;
 use agent_config::environment::Environment;
-use agent_config::flags::Flags;
 use agent_config::load::{LoadedConfig, load};
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::run_result::RunResult;
@@ -88,9 +88,9 @@ impl App {
     ///
     /// # Errors
     /// Fails for an invalid configuration.
-    pub fn load(&self, flags: &Flags) -> CliResult<LoadedConfig> {
+    pub fn load(&self, flags: &Overrides) -> AppResult<LoadedConfig> {
         load(flags, &self.environment)
-            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
+            .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })
     }
 
     /// Returns the redactor of secrets in all output, including the secrets among the settings.
@@ -107,7 +107,7 @@ impl App {
     ///
     /// # Errors
     /// Fails when the signal handlers cannot be installed.
-    pub fn interrupt(&self) -> CliResult<&Interrupt> {
+    pub fn interrupt(&self) -> AppResult<&Interrupt> {
         if let Some(interrupt) = self.interrupt.get() {
             return Ok(interrupt);
         }
@@ -119,7 +119,7 @@ impl App {
     ///
     /// # Errors
     /// Fails when the signal handlers cannot be installed.
-    pub fn end_on_quit(&self) -> CliResult<()> {
+    pub fn end_on_quit(&self) -> AppResult<()> {
         self.interrupt()?.end_on_quit().map_err(|error| no_signals(&error))
     }
 
@@ -141,7 +141,7 @@ impl App {
     ///
     /// # Errors
     /// Fails for an invalid configuration.
-    pub fn load_and_notify(&self, flags: &Flags) -> CliResult<LoadedConfig> {
+    pub fn load_and_notify(&self, flags: &Overrides) -> AppResult<LoadedConfig> {
         let loaded = self.load(flags)?;
         for notice in &loaded.notices {
             self.notify(Style::Warning, &self.redact(notice));
@@ -155,12 +155,12 @@ impl App {
     }
 
     /// Reports an error on standard error.
-    pub fn report_error(&self, error: &CliError) {
+    pub fn report_error(&self, error: &AppError) {
         self.notify(Style::Error, &format!("error: {}", self.redact(&error.to_string())));
     }
 
     /// Returns the result of a run that did not start because of `error`, without secrets.
-    pub fn not_started(&self, error: &CliError) -> RunResult {
+    pub fn not_started(&self, error: &AppError) -> RunResult {
         let mut failure = error.failure();
         failure.message = self.redact(&failure.message);
         RunResult { sandbox: error.sandbox().map(str::to_owned), ..RunResult::not_started(failure, None) }
@@ -170,7 +170,7 @@ impl App {
     ///
     /// # Errors
     /// Fails when the operating system cannot provide a runtime, and with the error of `work`.
-    pub fn block_on<T>(&self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
+    pub fn block_on<T>(&self, work: impl Future<Output = AppResult<T>>) -> AppResult<T> {
         let runtime = self.runtime()?;
         let done = runtime.block_on(work);
         runtime.shutdown_background();
@@ -181,15 +181,15 @@ impl App {
     ///
     /// # Errors
     /// Fails when the operating system cannot provide one.
-    pub fn runtime(&self) -> CliResult<Runtime> {
+    pub fn runtime(&self) -> AppResult<Runtime> {
         // Deadlines are checked after each poll of a task: a server that floods the connection keeps one task busy for
         // tens of megabytes, and by default sixty such polls would pass.
         tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
-            |error| CliError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
+            |error| AppError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
         )
     }
 }
 
-fn no_signals(error: &io::Error) -> CliError {
-    CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}"))
+fn no_signals(error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Internal, format!("cannot listen for signals: {error}"))
 }

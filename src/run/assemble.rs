@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::approver::InteractionOptions;
 use crate::costs::definitions_size;
-use crate::error::{CliError, CliResult, InsufficientSandbox};
+use crate::error::{AppError, AppResult, InsufficientSandbox};
 use crate::toolbox::max_result_tokens;
 use crate::undo_store::{self, UndoStore};
 use crate::{secrets, system_message, toolbox};
@@ -88,19 +88,19 @@ pub struct EngineParts {
 ///
 /// # Errors
 /// Fails when the required confinement is unavailable, or its availability cannot be determined.
-pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
+pub fn launcher(app: &App, settings: &Settings) -> AppResult<Rc<Launcher>> {
     let launcher =
         new_launcher(app, settings).with_detected_tier().map_err(|error| launcher_error(settings, &error))?;
     let tier = launcher.tier();
     if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
-        return Err(CliError {
+        return Err(AppError {
             kind: FailureKind::Config,
             cause: InsufficientSandbox { found: tier }.into(),
         });
     }
     if needs_proxy(settings) && !tier.has_own_view() {
         let tier = if settings.sandbox_off { Tier::Group } else { tier };
-        return Err(CliError::new(FailureKind::Config, messages::allowed_hosts_need_sandbox(tier.name())));
+        return Err(AppError::new(FailureKind::Config, messages::allowed_hosts_need_sandbox(tier.name())));
     }
     Ok(Rc::new(launcher))
 }
@@ -114,12 +114,12 @@ fn needs_proxy(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// Fails when the sandbox cannot be probed.
-pub fn freshly_probed_launcher(app: &App, settings: &Settings) -> CliResult<Launcher> {
+pub fn freshly_probed_launcher(app: &App, settings: &Settings) -> AppResult<Launcher> {
     new_launcher(app, settings).with_probed_tier().map_err(|error| launcher_error(settings, &error))
 }
 
 /// Returns the cause of a launcher that could not be created: the limit on open files, the state directory, or the sandbox.
-fn launcher_error(settings: &Settings, error: &std::io::Error) -> CliError {
+fn launcher_error(settings: &Settings, error: &std::io::Error) -> AppError {
     let state = &settings.state.join(TEMPORARY);
     let text = if error.to_string().contains(TOO_MANY_FILES) {
         messages::too_many_open_files(error)
@@ -130,7 +130,7 @@ fn launcher_error(settings: &Settings, error: &std::io::Error) -> CliError {
     } else {
         messages::sandbox_probe_failed(error)
     };
-    CliError::new(FailureKind::Config, text)
+    AppError::new(FailureKind::Config, text)
 }
 
 fn new_launcher(app: &App, settings: &Settings) -> Launcher {
@@ -213,8 +213,8 @@ pub fn hidden_in_workspace(app: &App, settings: &Settings) -> BTreeSet<PathBuf> 
 ///
 /// # Errors
 /// Fails when the workspace cannot be opened, or a pattern or rule of the configuration is invalid.
-pub fn guarded_workspace(app: &App, settings: &Settings, tier: Tier) -> CliResult<(Workspace, Arc<Policy>)> {
-    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+pub fn guarded_workspace(app: &App, settings: &Settings, tier: Tier) -> AppResult<(Workspace, Arc<Policy>)> {
+    let wrong = |error: anyhow::Error| AppError { kind: FailureKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
     let policy = policy_options(app, settings, tier);
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
@@ -226,8 +226,8 @@ pub fn guarded_workspace(app: &App, settings: &Settings, tier: Tier) -> CliResul
 ///
 /// # Errors
 /// Fails like [`guarded_workspace`].
-pub fn workspace_for_undo(app: &App, settings: &Settings) -> CliResult<Workspace> {
-    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+pub fn workspace_for_undo(app: &App, settings: &Settings) -> AppResult<Workspace> {
+    let wrong = |error: anyhow::Error| AppError { kind: FailureKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
     let policy = Policy::new(policy_options(app, settings, Tier::default()));
     let guard = Policy::file_guard(&Arc::new(policy.map_err(|error| wrong(error.into()))?));
@@ -260,7 +260,7 @@ pub fn arm_interrupt(
     app: &App,
     launcher: Option<&Launcher>,
     language: Language,
-) -> CliResult<CancellationToken> {
+) -> AppResult<CancellationToken> {
     let terminal = Arc::clone(&app.terminal);
     let running = launcher.map(Launcher::registry);
     Ok(app.interrupt()?.arm(SignalHandlers {
@@ -283,12 +283,12 @@ pub async fn connect_model(
     app: &App,
     settings: &Settings,
     played: &PlayedTurns,
-) -> CliResult<Box<dyn LlmClient>> {
+) -> AppResult<Box<dyn LlmClient>> {
     let played_turns = settings.llm.model.as_deref().map_or(0, |model| played.of(model));
     let options = ModelOptions { played_turns, ..model_options(app, settings) };
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
-    let model = connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })?;
+    let model = connected.map_err(|error| AppError { kind: error.kind, cause: error.into() })?;
     if !settings.llm.cache.enabled {
         return Ok(model);
     }
@@ -339,18 +339,18 @@ pub fn is_in_workspace(path: &Path, settings: &Settings) -> bool {
 ///
 /// # Errors
 /// Fails when the directory is inside the workspace or cannot be created.
-pub fn open_answer_cache(settings: &Settings) -> CliResult<response_cache::store::ResponseStore> {
+pub fn open_answer_cache(settings: &Settings) -> AppResult<response_cache::store::ResponseStore> {
     let cache = &settings.llm.cache;
     let own = default_answer_cache_dir(settings);
     let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
     if dir != own && is_in_workspace(&dir, settings) {
         let message = "llm.cache.dir is inside the workspace, where the model could write answers: choose another directory";
-        return Err(CliError::new(FailureKind::Config, message));
+        return Err(AppError::new(FailureKind::Config, message));
     }
     let ttl = Duration::from_hours(cache.ttl_hours.into());
     response_cache::store::ResponseStore::open(dir.clone(), ttl).map_err(|error| {
         let message = format!("llm.cache.dir: cannot create {}: {error}", dir.display());
-        CliError::new(FailureKind::Config, message)
+        AppError::new(FailureKind::Config, message)
     })
 }
 
@@ -398,8 +398,8 @@ pub fn engine(
     settings: &Settings,
     parts: EngineParts,
     interaction: InteractionOptions,
-) -> CliResult<Engine> {
-    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+) -> AppResult<Engine> {
+    let wrong = |error: anyhow::Error| AppError { kind: FailureKind::Config, cause: error };
     let (workspace, policy) = guarded_workspace(app, settings, parts.launcher.tier())?;
     workspace.set_repository_check(parts.launcher.repository_check());
     workspace.set_undo_log_dir(undo_store::transactions_dir(settings));

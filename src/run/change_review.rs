@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::costs::Prices;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::file_diff::file_diff;
 use crate::model_chain::{ModelChain, fallback_settings};
 use crate::session::session_store;
@@ -73,7 +73,7 @@ impl ReviewSetup {
         (caps, prices): (&SpendingCaps, &Prices),
         host: &Rc<OnceCell<SubagentHost>>,
         played: &PlayedTurns,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         let review = &settings.auto_review;
         let model = match review.review_model.as_deref().filter(|_| review.enabled) {
             Some(name) => Some(connect_model(app, settings, (caps, prices), name, played).await?),
@@ -93,7 +93,7 @@ impl ReviewSetup {
         settings: &Settings,
         earlier: &[String],
         id: &str,
-    ) -> CliResult<Option<Box<dyn Reviewer>>> {
+    ) -> AppResult<Option<Box<dyn Reviewer>>> {
         if !settings.auto_review.enabled {
             return Ok(None);
         }
@@ -120,12 +120,12 @@ async fn connect_model(
     (caps, prices): (&SpendingCaps, &Prices),
     name: &str,
     played: &PlayedTurns,
-) -> CliResult<SubagentModel> {
+) -> AppResult<SubagentModel> {
     let mut own = fallback_settings(settings, name, prices)?;
     own.llm.fallback.clear();
     let connected = ModelChain::connect(app, &own, caps, prices, played).await;
     let ModelChain { clients, terms } = connected.map_err(|error| {
-        CliError::new(error.kind, messages::review_model_unusable(name, &error.to_string()))
+        AppError::new(error.kind, messages::review_model_unusable(name, &error.to_string()))
     })?;
     Ok(SubagentModel { client: clients.first, terms: terms.first })
 }

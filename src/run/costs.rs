@@ -1,6 +1,6 @@
 //! Spending limits of a run: the user's prices, the caps, and the maximum length of an answer that they allow.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::schema::Costs;
 use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
@@ -34,10 +34,10 @@ pub type Prices = BTreeMap<String, Model>;
 ///
 /// # Errors
 /// Fails when the file is unreadable or not a table of models.
-pub fn user_prices(costs: &Costs) -> CliResult<Prices> {
+pub fn user_prices(costs: &Costs) -> AppResult<Prices> {
     let Some(file) = costs.prices_file.as_deref() else { return Ok(Prices::new()) };
     let wrong =
-        |problem: String| CliError::new(FailureKind::Config, format!("costs.prices_file: {file} {problem}"));
+        |problem: String| AppError::new(FailureKind::Config, format!("costs.prices_file: {file} {problem}"));
     let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
     let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
     parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
@@ -72,9 +72,9 @@ pub fn output_limit(
 ///
 /// # Errors
 /// Fails for an amount that is not valid.
-pub fn caps(settings: &Settings) -> CliResult<SpendingCaps> {
+pub fn caps(settings: &Settings) -> AppResult<SpendingCaps> {
     let Costs { budget_usd, max_tokens, max_tool_calls, warn_at_usd, .. } = settings.costs;
-    let wrong = |error: InvalidAmount| CliError { kind: FailureKind::Config, cause: error.into() };
+    let wrong = |error: InvalidAmount| AppError { kind: FailureKind::Config, cause: error.into() };
     let money = |dollars: Option<f64>| dollars.map(Usd::try_from).transpose().map_err(wrong);
     Ok(SpendingCaps {
         usd: money(budget_usd)?,

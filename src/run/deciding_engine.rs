@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::approver::InteractionOptions;
 use crate::assemble::{self, EngineParts};
-use crate::error::CliResult;
+use crate::error::AppResult;
 use crate::toolbox::toolbox;
 use agent_config::settings::Settings;
 use agent_core::decision::Decision;
@@ -25,7 +25,7 @@ pub fn deciding_engine(
     app: &App,
     settings: &Settings,
     (launcher, toolbox): (Rc<Launcher>, Toolbox),
-) -> CliResult<Engine> {
+) -> AppResult<Engine> {
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let parts = EngineParts {
         launcher,
@@ -44,7 +44,7 @@ pub fn deciding_engine(
 ///
 /// # Errors
 /// Fails when the workspace cannot be opened, or a pattern of the configuration is invalid.
-pub fn command_refusal(app: &App, settings: &Settings, command: &str) -> CliResult<Option<String>> {
+pub fn command_refusal(app: &App, settings: &Settings, command: &str) -> AppResult<Option<String>> {
     if !settings.commands.enabled {
         return Ok(Some("commands are not enabled".to_owned()));
     }

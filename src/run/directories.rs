@@ -1,6 +1,6 @@
 //! Checks before a run that the program's own directories exist and are writable, or can be created.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
@@ -13,9 +13,9 @@ use std::path::Path;
 ///
 /// # Errors
 /// Fails when a directory cannot be created or is not writable.
-pub fn prepare(settings: &Settings) -> CliResult<()> {
+pub fn prepare(settings: &Settings) -> AppResult<()> {
     let unusable = |directory: &Path, error: &io::Error| {
-        CliError::new(
+        AppError::new(
             FailureKind::Config,
             messages::directory_not_writable(&directory.display().to_string(), error),
         )

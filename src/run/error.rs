@@ -7,7 +7,7 @@ use agent_process::launch::Tier;
 
 /// An error that ends the program without a run.
 #[derive(Debug)]
-pub struct CliError {
+pub struct AppError {
     /// Its class, which determines the exit code.
     pub kind: FailureKind,
     /// The cause; the printed message includes its chain.
@@ -23,9 +23,9 @@ pub struct InsufficientSandbox {
 }
 
 /// The result of a command.
-pub type CliResult<T> = Result<T, CliError>;
+pub type AppResult<T> = Result<T, AppError>;
 
-impl CliError {
+impl AppError {
     /// Creates an error of class `kind`; the message should contain what to do.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, cause: anyhow::anyhow!(message.into()) }
@@ -47,7 +47,7 @@ impl CliError {
     }
 }
 
-impl std::fmt::Display for CliError {
+impl std::fmt::Display for AppError {
     /// Writes the error and its causes, each once: the text of an error often contains its cause already.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut text = String::new();
@@ -64,7 +64,7 @@ impl std::fmt::Display for CliError {
     }
 }
 
-impl<E: Classified> From<E> for CliError {
+impl<E: Classified> From<E> for AppError {
     fn from(error: E) -> Self {
         Self { kind: error.kind(), cause: error.into() }
     }

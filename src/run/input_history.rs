@@ -1,6 +1,6 @@
 //! Reads the messages of an earlier conversation for `--history FILE`.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::message::{HistoryMessage, HistoryRole};
@@ -26,9 +26,9 @@ struct Entry {
 ///
 /// # Errors
 /// Fails for an unreadable file and for a conversation that a model cannot continue; the message contains the position.
-pub fn read(file: &Path) -> CliResult<Vec<HistoryMessage>> {
+pub fn read(file: &Path) -> AppResult<Vec<HistoryMessage>> {
     let wrong = |problem: String| {
-        CliError::new(
+        AppError::new(
             FailureKind::Config,
             format!("--history: {} {problem}; see `agent help sessions`", file.display()),
         )

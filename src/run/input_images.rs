@@ -1,6 +1,6 @@
 //! The images of a prompt: reads the files of `--image` and `/image`, checks them, and stores them in the session.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::text_file::read_bytes;
 use agent_core::failure::FailureKind;
 use agent_core::image::{
@@ -26,7 +26,7 @@ impl InputImages {
     ///
     /// # Errors
     /// Fails for a file that is missing, unreadable, no image or above a limit, and for too many files.
-    pub fn read(files: &[PathBuf]) -> CliResult<Self> {
+    pub fn read(files: &[PathBuf]) -> AppResult<Self> {
         Self::checked(files.iter().map(|file| read_image(file)))
     }
 
@@ -34,15 +34,15 @@ impl InputImages {
     ///
     /// # Errors
     /// Fails for one that is no image or above a limit, and for too many.
-    pub fn from_client(images: impl ExactSizeIterator<Item = (String, Vec<u8>)>) -> CliResult<Self> {
+    pub fn from_client(images: impl ExactSizeIterator<Item = (String, Vec<u8>)>) -> AppResult<Self> {
         Self::checked(images.map(|(name, bytes)| check_image(&name, &name, bytes, None)))
     }
 
-    fn checked(images: impl ExactSizeIterator<Item = CliResult<(Image, Rc<[u8]>)>>) -> CliResult<Self> {
+    fn checked(images: impl ExactSizeIterator<Item = AppResult<(Image, Rc<[u8]>)>>) -> AppResult<Self> {
         if images.len() > MAX_REQUEST_IMAGES {
             return Err(unusable(messages::too_many_images(images.len(), MAX_REQUEST_IMAGES)));
         }
-        let images = images.collect::<CliResult<Vec<_>>>()?;
+        let images = images.collect::<AppResult<Vec<_>>>()?;
         let total = images.iter().fold(0, |sum: u64, (image, _)| sum.saturating_add(image.bytes));
         if total > MAX_REQUEST_IMAGE_BYTES {
             return Err(unusable(messages::images_too_large(total, MAX_REQUEST_IMAGE_BYTES)));
@@ -54,7 +54,7 @@ impl InputImages {
     ///
     /// # Errors
     /// Fails if the selected model accepts none.
-    pub fn check_models(&self, models: &FallbackChain<Rc<dyn LlmClient>>) -> CliResult<Option<String>> {
+    pub fn check_models(&self, models: &FallbackChain<Rc<dyn LlmClient>>) -> AppResult<Option<String>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -71,9 +71,9 @@ impl InputImages {
     ///
     /// # Errors
     /// Fails if one cannot be written.
-    pub fn store_in(&mut self, store: &ImageDir) -> CliResult<Vec<Image>> {
+    pub fn store_in(&mut self, store: &ImageDir) -> AppResult<Vec<Image>> {
         let stored = self.0.drain(..).map(|(image, bytes)| {
-            store.store(&image, &bytes).map(|()| image).map_err(|source| CliError {
+            store.store(&image, &bytes).map(|()| image).map_err(|source| AppError {
                 kind: FailureKind::Session,
                 cause: anyhow::Error::from(source).context("cannot store an image in the session"),
             })
@@ -87,7 +87,7 @@ impl InputImages {
     }
 }
 
-fn read_image(file: &Path) -> CliResult<(Image, Rc<[u8]>)> {
+fn read_image(file: &Path) -> AppResult<(Image, Rc<[u8]>)> {
     let shown = file.display().to_string();
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
     // One byte more than the limit, so that the check reports a larger file.
@@ -98,7 +98,7 @@ fn read_image(file: &Path) -> CliResult<(Image, Rc<[u8]>)> {
 }
 
 /// Checks an image. `shown` names it in errors; `length` is its whole length if `bytes` are not all of it.
-fn check_image(name: &str, shown: &str, bytes: Vec<u8>, length: Option<u64>) -> CliResult<(Image, Rc<[u8]>)> {
+fn check_image(name: &str, shown: &str, bytes: Vec<u8>, length: Option<u64>) -> AppResult<(Image, Rc<[u8]>)> {
     let image = Image::check(name, &bytes).map_err(|error| match error {
         ImageError::TooLarge(found) => {
             wrong(shown, &ImageError::TooLarge(length.unwrap_or(found)).to_string())
@@ -108,10 +108,10 @@ fn check_image(name: &str, shown: &str, bytes: Vec<u8>, length: Option<u64>) -> 
     Ok((image, bytes.into()))
 }
 
-fn wrong(shown: &str, why: &str) -> CliError {
+fn wrong(shown: &str, why: &str) -> AppError {
     unusable(messages::image_unusable(&one_line(shown, PATH_CHARS), why))
 }
 
-fn unusable(message: String) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn unusable(message: String) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }

@@ -4,7 +4,7 @@
 //! A program of your own can do the same. It needs three steps:
 //!
 //! 1. **Request.** [`RunRequest`] says what to do: the [`Task`] (a new session, or the next message of an existing one), the settings that
-//!    precede configuration files and environment ([`Flags`]), limits that no setting exceeds ([`RunBounds`]), checks, images, a JSON Schema for the
+//!    precede configuration files and environment ([`Overrides`]), limits that no setting exceeds ([`RunBounds`]), checks, images, a JSON Schema for the
 //!    answer, tools of your own ([`OwnTools`]), and who is asked for approval ([`RunClient`]; without one, the user at the terminal).
 //! 2. **Prepare.** [`Run::prepare`] loads the settings, locks the session to resume, connects the models and builds the tools. What is wrong with
 //!    configuration, session or model is an error now, before anything is sent. [`Run::settings`] shows what is in force; [`Run::add_sink`]
@@ -80,7 +80,7 @@ pub mod toolbox;
 pub mod undo_store;
 pub mod user_commands;
 
-pub use agent_config::flags::Flags;
+pub use agent_config::overrides::Overrides;
 pub use agent_core::event::{Event, Record};
 pub use agent_core::event_sink::EventSink;
 pub use agent_core::run_result::RunResult;

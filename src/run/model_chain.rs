@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::assemble;
 use crate::costs::{self, Prices};
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::schema::Llm;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
@@ -41,11 +41,11 @@ impl ModelChain {
         caps: &SpendingCaps,
         prices: &Prices,
         played: &PlayedTurns,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         let fallbacks = &settings.llm.fallback;
         if fallbacks.len() > MAX_FALLBACKS {
             let message = format!("llm.fallback: at most {MAX_FALLBACKS} models, not {}", fallbacks.len());
-            return Err(CliError::new(FailureKind::Config, message));
+            return Err(AppError::new(FailureKind::Config, message));
         }
         let client = assemble::connect_model(app, settings, played).await?;
         let of = |settings: &Settings, client: &dyn LlmClient| terms(settings, caps, prices, client);
@@ -70,8 +70,8 @@ impl ModelChain {
 }
 
 /// Wraps the error of a fallback model. It is reported before the run, not when the fallback is needed.
-fn fallback_error(name: &str, error: &CliError) -> CliError {
-    CliError::new(FailureKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
+fn fallback_error(name: &str, error: &AppError) -> AppError {
+    AppError::new(FailureKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
 }
 
 /// Returns the settings for the fallback model `name`. Server and API key of the configured model are used only if the fallback
@@ -80,9 +80,9 @@ fn fallback_error(name: &str, error: &CliError) -> CliError {
 ///
 /// # Errors
 /// Fails for an invalid provider in the configuration.
-pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
+pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> AppResult<Settings> {
     let table = provider_table::load(&settings.llm.providers)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     let chosen = settings.llm.model.as_deref().unwrap_or_default();
     let mut settings = settings.clone();
     let most = look_up(name, prices).as_ref().and_then(ModelInfo::output_limit);
@@ -124,17 +124,17 @@ fn terms(
     caps: &SpendingCaps,
     prices: &Prices,
     client: &dyn LlmClient,
-) -> CliResult<ModelTerms> {
+) -> AppResult<ModelTerms> {
     let model = client.model();
     let known = look_up(model, prices);
     let price = known.as_ref().map(ModelInfo::price).transpose();
-    let price = price.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    let price = price.map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     if caps.usd.is_some() && price.is_none() {
         let message = format!(
             "a budget is set, but the price of `{model}` is not known: add it to costs.prices_file (see `agent help \
              costs`), choose a model that `agent models` lists, or leave the budget away"
         );
-        return Err(CliError::new(FailureKind::Config, message));
+        return Err(AppError::new(FailureKind::Config, message));
     }
     let window = known_window(settings.llm.context_window, client, known.as_ref());
     let window = capped_window(settings.context.max_context_tokens, window);

@@ -1,6 +1,6 @@
 //! Writes the standard output of commands.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_core::failure::FailureKind;
 use agent_terminal::Terminal;
 
@@ -8,8 +8,8 @@ use agent_terminal::Terminal;
 ///
 /// # Errors
 /// Fails when standard output cannot be written for another reason.
-pub fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
+pub fn print(terminal: &Terminal, text: &str) -> AppResult<()> {
     terminal.print(text).map(drop).map_err(|error| {
-        CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+        AppError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
     })
 }

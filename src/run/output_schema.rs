@@ -1,6 +1,6 @@
 //! Reads the schema of the answer for `--output-schema FILE`.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_session::output_schema::{MAX_SCHEMA_BYTES, OutputSchema, SchemaError};
@@ -11,8 +11,8 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// Fails for an invalid one, which a test excludes.
-pub fn built_in(text: &str) -> CliResult<Rc<OutputSchema>> {
-    let internal = |error: SchemaError| CliError { kind: FailureKind::Internal, cause: error.into() };
+pub fn built_in(text: &str) -> AppResult<Rc<OutputSchema>> {
+    let internal = |error: SchemaError| AppError { kind: FailureKind::Internal, cause: error.into() };
     OutputSchema::parse(text).map(Rc::new).map_err(internal)
 }
 
@@ -20,7 +20,7 @@ pub fn built_in(text: &str) -> CliResult<Rc<OutputSchema>> {
 ///
 /// # Errors
 /// Fails for an unusable schema.
-pub fn given(text: &str) -> CliResult<Rc<OutputSchema>> {
+pub fn given(text: &str) -> AppResult<Rc<OutputSchema>> {
     let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
     if size > MAX_SCHEMA_BYTES {
         return Err(unusable(&format!("has more than {MAX_SCHEMA_BYTES} bytes")));
@@ -28,8 +28,8 @@ pub fn given(text: &str) -> CliResult<Rc<OutputSchema>> {
     OutputSchema::parse(text).map(Rc::new).map_err(|error| unusable(&error.to_string()))
 }
 
-fn unusable(problem: &str) -> CliError {
-    CliError::new(
+fn unusable(problem: &str) -> AppError {
+    AppError::new(
         FailureKind::Usage,
         format!("the schema of the answer {problem}; see `agent help structured`"),
     )
@@ -39,9 +39,9 @@ fn unusable(problem: &str) -> CliError {
 ///
 /// # Errors
 /// Fails for an unreadable file and for an unusable schema; the message contains the position.
-pub fn read_output_schema(file: &Path) -> CliResult<Rc<OutputSchema>> {
+pub fn read_output_schema(file: &Path) -> AppResult<Rc<OutputSchema>> {
     let wrong = |problem: String| {
-        CliError::new(
+        AppError::new(
             FailureKind::Config,
             format!("--output-schema: {} {problem}; see `agent help structured`", file.display()),
         )

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::client::ClientSink;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::request::RunRequest;
 use crate::run::{Run, RunOutcome};
 use agent_config::environment::Environment;
@@ -49,7 +49,7 @@ pub struct FinishedRun {
 ///
 /// # Errors
 /// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
-pub async fn perform(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+pub async fn perform(app: &App, request: &RunRequest) -> AppResult<FinishedRun> {
     let mut run = Run::prepare(app, request).await?;
     let telemetry = telemetry(app, &mut run);
     let EventSinks { sinks, answer_shown: shown, stream_end } =
@@ -69,7 +69,7 @@ fn listeners(
     request: &RunRequest,
     run: &Run<'_>,
     telemetry: Option<Telemetry>,
-) -> CliResult<EventSinks> {
+) -> AppResult<EventSinks> {
     let settings = run.settings();
     let report = ReportOptions {
         format: request.format,
@@ -85,7 +85,7 @@ fn listeners(
         telemetry,
     };
     let mut built = report::build_sinks(&app.terminal, report)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     let client = request.client.as_ref().map(|client| ClientSink(Rc::clone(&client.listener)));
     built.sinks.extend(client.map(|sink| Box::new(sink) as Box<dyn EventSink>));
     Ok(built)
@@ -150,10 +150,10 @@ fn endpoint_headers(environment: &Environment, run: &mut Run<'_>) -> Vec<(String
 ///
 /// # Errors
 /// Fails with the error of `work`, and after a panic.
-pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
+pub fn catch_panic<T>(work: impl FnOnce() -> AppResult<T>) -> AppResult<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
-        Err(CliError::new(FailureKind::Internal, message))
+        Err(AppError::new(FailureKind::Internal, message))
     })
 }
 
@@ -173,12 +173,12 @@ pub fn export_telemetry(app: &App, telemetry: Option<Telemetry>) {
 /// # Errors
 /// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
 /// hook has reported, is one.
-pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<FinishedRun> {
+pub async fn run_for_client(app: &App, request: &RunRequest) -> AppResult<FinishedRun> {
     let Some(total) = &request.total_budget else {
         return run_and_export(app, request).await?;
     };
     if total.is_used_up() {
-        return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
+        return Err(AppError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
     }
     let mut request = request.clone();
     let BudgetCap { usd, tokens } = total.at_most();
@@ -188,7 +188,7 @@ pub async fn run_for_client(app: &App, request: &RunRequest) -> CliResult<Finish
 }
 
 /// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
-async fn run_and_export(app: &App, request: &RunRequest) -> CliResult<CliResult<FinishedRun>> {
+async fn run_and_export(app: &App, request: &RunRequest) -> AppResult<AppResult<FinishedRun>> {
     let run = async {
         let mut finished = Box::pin(perform(app, request)).await?;
         if let Some(telemetry) = finished.telemetry.take() {
@@ -199,7 +199,7 @@ async fn run_and_export(app: &App, request: &RunRequest) -> CliResult<CliResult<
     AssertUnwindSafe(run)
         .catch_unwind()
         .await
-        .map_err(|_| CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
+        .map_err(|_| AppError::new(FailureKind::Internal, "a bug in agent ended the run"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a program that performs runs does first.
 
 use crate::app::App;
-use crate::error::CliResult;
+use crate::error::AppResult;
 use crate::panic_hook;
 use agent_config::environment::Environment;
 use agent_process as process;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 ///
 /// Commands of the model are started by this program as their launcher, in a process of its own: then `work` is not called. Nothing should
 /// come before in `main`.
-pub fn main(work: impl FnOnce(&App) -> CliResult<()>) -> ExitCode {
+pub fn main(work: impl FnOnce(&App) -> AppResult<()>) -> ExitCode {
     process::launch::launcher_main(std::env::args_os()).unwrap_or_else(|| {
         let app = start();
         match work(&app) {

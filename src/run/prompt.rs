@@ -1,6 +1,6 @@
 //! Reads the task of a run from the command line or standard input.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_core::failure::FailureKind;
 use agent_terminal::Terminal;
 use std::io::Read;
@@ -12,7 +12,7 @@ const MAX_PROMPT_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// Fails for a missing or empty prompt, one that is too long, and one that is not UTF-8.
-pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<String> {
+pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> AppResult<String> {
     let text = match argument {
         Some(text) if text != "-" => text,
         None if terminal.stream_info().stdin => {
@@ -26,7 +26,7 @@ pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<S
     Ok(text)
 }
 
-fn from_stdin() -> CliResult<String> {
+fn from_stdin() -> AppResult<String> {
     let text = read_stdin(MAX_PROMPT_BYTES)?;
     text.ok_or_else(|| {
         usage("the task on standard input is over 1 MiB: put it into a file of the workspace and name that file")
@@ -37,7 +37,7 @@ fn from_stdin() -> CliResult<String> {
 ///
 /// # Errors
 /// Fails when it cannot be read, and for one that is not UTF-8.
-pub fn read_stdin(limit: u64) -> CliResult<Option<String>> {
+pub fn read_stdin(limit: u64) -> AppResult<Option<String>> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .take(limit + 1)
@@ -49,6 +49,6 @@ pub fn read_stdin(limit: u64) -> CliResult<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| usage("the task on standard input is not UTF-8 text"))
 }
 
-fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn usage(message: impl Into<String>) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }

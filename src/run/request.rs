@@ -3,8 +3,8 @@
 use crate::client::{RunBounds, RunClient};
 use crate::preparation::{Preparation, PromptData};
 use crate::review_outcome::ReviewOutcome;
-use agent_config::flags::Flags;
 use agent_config::grants::Grants;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_config::verbosity::Verbosity;
 use agent_engine::message_queue::MessageQueue;
@@ -25,7 +25,7 @@ pub struct RunRequest {
     /// The session and its next message.
     pub task: Task,
     /// Settings that precede the settings of files and of the environment.
-    pub overrides: Flags,
+    pub overrides: Overrides,
     /// Limits that the settings cannot exceed.
     pub bounds: RunBounds,
     /// Images of the first message.
@@ -195,12 +195,12 @@ impl RunRequest {
     }
 
     /// Returns the overrides, without streaming where nothing receives the pieces of an answer.
-    pub fn flags(&self) -> Flags {
+    pub fn effective_overrides(&self) -> Overrides {
         let takes_deltas = match &self.client {
             Some(client) => client.takes_deltas,
             None => self.format != OutputFormat::Json && !self.quiet,
         };
-        Flags { no_stream: self.overrides.no_stream || !takes_deltas, ..self.overrides.clone() }
+        Overrides { no_stream: self.overrides.no_stream || !takes_deltas, ..self.overrides.clone() }
     }
 
     /// Returns how the answer is shown if it is a review.

@@ -1,7 +1,7 @@
 //! The report on a session from its journal and the stored earlier contents of files, and the report that a request asks for.
 
 use crate::app::App;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::report_file::ReportFile;
 use crate::request::RunRequest;
 use crate::session::session_store;
@@ -126,15 +126,15 @@ impl RequestedReport {
 ///
 /// # Errors
 /// Fails when the report has no such form.
-pub fn rendered(form: ReportFormat, report: &SessionReport) -> CliResult<String> {
-    form.render(report).map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
+pub fn rendered(form: ReportFormat, report: &SessionReport) -> AppResult<String> {
+    form.render(report).map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })
 }
 
 /// Creates the report on session `id`, with secrets redacted.
 ///
 /// # Errors
 /// Fails for an unknown or unreadable session.
-pub fn session_report(app: &App, settings: &Settings, id: &str) -> CliResult<SessionReport> {
+pub fn session_report(app: &App, settings: &Settings, id: &str) -> AppResult<SessionReport> {
     let path = session_store(settings).journal_path(id)?;
     let redactor = app.redactor(settings);
     let (mut fold, mut history) = (SessionReportBuilder::default(), FileHistory::default());

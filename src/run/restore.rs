@@ -1,10 +1,10 @@
 //! Restores files for `agent undo` and `agent redo`: all of them, or none if someone else changed one since.
 
 use crate::app::App;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::output::print;
 use crate::session_history::{SessionHistory, journal_write_error};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::event::Event;
 use agent_core::failure::FailureKind;
 use agent_core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
@@ -16,7 +16,7 @@ use agent_terminal::Style;
 #[derive(Debug)]
 pub struct RestoreRequest {
     /// Configuration and workspace.
-    pub flags: Flags,
+    pub flags: Overrides,
     /// The session; without it, the session of the workspace that ended last with file changes.
     pub session: Option<String>,
     /// The only file.
@@ -71,7 +71,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// Fails as [`restore_files`] does, when some files could not be restored, and when standard output cannot be written.
-pub fn restore(app: &App, request: &RestoreRequest) -> CliResult<()> {
+pub fn restore(app: &App, request: &RestoreRequest) -> AppResult<()> {
     let Restored { changed, warnings, problem } = restore_files(app, request)?;
     let direction = request.direction;
     for warning in warnings {
@@ -81,7 +81,7 @@ pub fn restore(app: &App, request: &RestoreRequest) -> CliResult<()> {
         print(&app.terminal, &app.redact(&messages::restored(direction, &changed)))?;
     }
     match problem {
-        Some(problem) => Err(CliError::new(FailureKind::Request, problem)),
+        Some(problem) => Err(AppError::new(FailureKind::Request, problem)),
         None if changed.is_empty() => print(&app.terminal, messages::nothing_to_restore(direction)),
         None => Ok(()),
     }
@@ -91,7 +91,7 @@ pub fn restore(app: &App, request: &RestoreRequest) -> CliResult<()> {
 ///
 /// # Errors
 /// Fails for an unknown session or one in use, a file that someone else changed since, and when the journal cannot be written.
-pub fn restore_files(app: &App, request: &RestoreRequest) -> CliResult<Restored> {
+pub fn restore_files(app: &App, request: &RestoreRequest) -> AppResult<Restored> {
     let RestoreRequest { flags, session, file, force, direction, to_step } = request;
     let (direction, to_step) = (*direction, *to_step);
     let loaded_session = SessionHistory::open_locked(app, flags, session.as_deref())?;
@@ -106,7 +106,7 @@ pub fn restore_files(app: &App, request: &RestoreRequest) -> CliResult<Restored>
     let tasks = plan(&loaded_session, planned)?;
     if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || *force) {
         let message = messages::restore_refused(direction, &tasks.changed, &tasks.not_storable);
-        return Err(CliError::new(FailureKind::Request, loaded_session.redact(&message)));
+        return Err(AppError::new(FailureKind::Request, loaded_session.redact(&message)));
     }
     let RestoreOutcome { changed, mut problems, warnings } = restore_all(&loaded_session, tasks.ready);
     if !tasks.missing.is_empty() {
@@ -148,7 +148,7 @@ fn restore_all(loaded_session: &SessionHistory, tasks: Vec<FileRestore>) -> Rest
 }
 
 /// Checks every file before any is changed, and stores its current content.
-fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> CliResult<RestorePlan> {
+fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> AppResult<RestorePlan> {
     let mut tasks = RestorePlan::default();
     for restoration in planned {
         let path = restoration.path.clone();
@@ -175,7 +175,7 @@ fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> CliResult
 }
 
 /// Returns the reason why the current content of `path` cannot be stored; `None` if it was stored.
-fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -> CliResult<Option<String>> {
+fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -> AppResult<Option<String>> {
     if *now == FileState::Absent {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use crate::change_review::ReviewSetup;
 use crate::code_health::MeasuredBefore;
 use crate::costs;
 use crate::directories;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::input_history;
 use crate::input_images::InputImages;
 use crate::interrupted_calls::InterruptedCalls;
@@ -133,11 +133,11 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Fails for a configuration, a session or a model that is unusable.
-    pub async fn prepare(app: &'a App, request: &'a RunRequest) -> CliResult<Self> {
+    pub async fn prepare(app: &'a App, request: &'a RunRequest) -> AppResult<Self> {
         Box::pin(Self::prepare_whole(app, request)).await
     }
 
-    async fn prepare_whole(app: &'a App, request: &'a RunRequest) -> CliResult<Self> {
+    async fn prepare_whole(app: &'a App, request: &'a RunRequest) -> AppResult<Self> {
         let (started_at, host) = (app.source.next_event_time(), Rc::default());
         let (LoadedConfig { mut settings, mut notices, .. }, resumed) = load(app, request)?;
         // From here on, errors are reported without the secrets of these settings.
@@ -225,12 +225,12 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Fails when the session cannot be created or written before the work begins; a run that ends early is no error.
-    pub async fn perform(self) -> CliResult<RunOutcome> {
+    pub async fn perform(self) -> AppResult<RunOutcome> {
         // Keeps the future of the caller small.
         Box::pin(self.perform_whole()).await
     }
 
-    async fn perform_whole(mut self) -> CliResult<RunOutcome> {
+    async fn perform_whole(mut self) -> AppResult<RunOutcome> {
         let mut session = self.open_session()?;
         let first_message = self.first_message(&session)?;
         let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
     }
 
     /// Restores the resumed session or creates a new one, and adds notices on it.
-    fn open_session(&mut self) -> CliResult<OpenSession> {
+    fn open_session(&mut self) -> AppResult<OpenSession> {
         let (app, store) = (self.app, session_store(&self.settings));
         let create = || LockedSession::create(app, &store, self.request.session_id.clone());
         let LockedSession { id, journal, opened, about } = self.resumed.take().map_or_else(create, Ok)?;
@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
-    fn first_message(&self, session: &OpenSession) -> CliResult<Option<String>> {
+    fn first_message(&self, session: &OpenSession) -> AppResult<Option<String>> {
         let (id, conversation) = (&session.id, session.conversation.borrow());
         match &self.request.task {
             Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt.clone())),
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
                 let message = format!(
                     "session {id} ended before it had a task: give it one with `agent resume {id} \"…\"`"
                 );
-                Err(CliError::new(FailureKind::Session, message))
+                Err(AppError::new(FailureKind::Session, message))
             }
             Task::Resume { prompt: None, .. } => {
                 Ok(conversation.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned()))
@@ -300,7 +300,7 @@ impl<'a> Run<'a> {
     }
 
     /// Builds the agent of the run on its session; `task` is its first user message.
-    fn agent(&mut self, session: &mut OpenSession, task: String) -> CliResult<Agent> {
+    fn agent(&mut self, session: &mut OpenSession, task: String) -> AppResult<Agent> {
         let toolbox = std::mem::take(&mut self.toolbox);
         let (app, settings) = (self.app, &self.settings);
         let engine = self.engine(session, toolbox)?;
@@ -324,7 +324,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn engine(&self, session: &OpenSession, toolbox: Toolbox) -> CliResult<Engine> {
+    fn engine(&self, session: &OpenSession, toolbox: Toolbox) -> AppResult<Engine> {
         let (app, settings, request) = (self.app, &self.settings, self.request);
         let (store, conversation) = (session_store(settings), session.conversation.borrow());
         let interaction = InteractionOptions {
@@ -558,7 +558,7 @@ fn interrupt(
     request: &RunRequest,
     launcher: &Launcher,
     settings: &Settings,
-) -> CliResult<CancellationToken> {
+) -> AppResult<CancellationToken> {
     match &request.client {
         Some(client) => Ok(client.interrupt.clone()),
         None => assemble::arm_interrupt(app, Some(launcher), settings.language),
@@ -571,7 +571,7 @@ async fn connect_models(
     settings: &Settings,
     host: &Rc<OnceCell<SubagentHost>>,
     resumed_session: Option<&LockedSession>,
-) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
+) -> AppResult<(ModelChain, SpendingCaps, ReviewSetup)> {
     let played = resumed_session.map_or_else(PlayedTurns::default, |it| it.about.played_turns.clone());
     let played = &played;
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
@@ -581,24 +581,24 @@ async fn connect_models(
 }
 
 /// Empties the answer cache if `--cache-clear` is set.
-fn clear_answer_cache(request: &RunRequest, settings: &Settings) -> CliResult<()> {
+fn clear_answer_cache(request: &RunRequest, settings: &Settings) -> AppResult<()> {
     if !request.clear_cache {
         return Ok(());
     }
     assemble::open_answer_cache(settings)?.clear().map_err(|error| {
-        CliError::new(FailureKind::Config, format!("--cache-clear: cannot remove a stored answer: {error}"))
+        AppError::new(FailureKind::Config, format!("--cache-clear: cannot remove a stored answer: {error}"))
     })
 }
 
 /// Loads the settings and the session to resume, whose agent and model become the defaults.
-fn load(app: &App, request: &RunRequest) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
-    let mut loaded = app.load(&request.flags())?;
+fn load(app: &App, request: &RunRequest) -> AppResult<(LoadedConfig, Option<LockedSession>)> {
+    let mut loaded = app.load(&request.effective_overrides())?;
     let mut resumed_session = None;
     if let Task::Resume { id, .. } = &request.task {
         use_state_with(&mut loaded.settings, id.as_deref());
         let session = LockedSession::open(&loaded.settings, id.as_deref())?;
         let state = loaded.settings.state.clone();
-        loaded = app.load(&session.with_session_defaults(request.flags(), &loaded))?;
+        loaded = app.load(&session.with_session_defaults(request.effective_overrides(), &loaded))?;
         loaded.settings.state = state;
         resumed_session = Some(session);
     }
@@ -613,7 +613,7 @@ fn load(app: &App, request: &RunRequest) -> CliResult<(LoadedConfig, Option<Lock
 }
 
 /// Reads the messages of `--history` for a new session.
-fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
+fn input_history(task: &Task) -> AppResult<Vec<HistoryMessage>> {
     match task {
         Task::New { history: Some(file), .. } => input_history::read(file),
         Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
@@ -621,9 +621,9 @@ fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
 }
 
 /// Reads the images of the first message.
-fn input_images(request: &RunRequest) -> CliResult<InputImages> {
+fn input_images(request: &RunRequest) -> AppResult<InputImages> {
     if matches!(request.task, Task::Resume { prompt: None, .. }) && !request.images.is_empty() {
-        return Err(CliError::new(
+        return Err(AppError::new(
             FailureKind::Usage,
             "--image needs a prompt, whose message contains the image",
         ));
@@ -635,7 +635,7 @@ fn input_images(request: &RunRequest) -> CliResult<InputImages> {
 }
 
 /// Returns the schema of the answer: of a review, of a client, or of `--output-schema`.
-fn answer_schema(request: &RunRequest) -> CliResult<Option<Rc<OutputSchema>>> {
+fn answer_schema(request: &RunRequest) -> AppResult<Option<Rc<OutputSchema>>> {
     match &request.schema {
         Some(AnswerSchema::Review(_)) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
         Some(AnswerSchema::Text(text)) => output_schema::given(text).map(Some),

@@ -1,7 +1,7 @@
 //! A run as a command: its result on standard output, its report, its telemetry and its exit code.
 
 use crate::app::App;
-use crate::error::CliResult;
+use crate::error::AppResult;
 use crate::exit_code::{ExitCode, exit_code};
 use crate::perform::{FinishedRun, catch_panic, export_telemetry, perform};
 use crate::request::{RunRequest, Task};
@@ -12,7 +12,7 @@ use agent_report::OutputFormat;
 use agent_report::answer_shown::AnswerShown;
 
 /// Performs the request with `task`, or reports why there is no task; writes the result and returns the exit code.
-pub fn run_task(app: &App, request: RunRequest, task: CliResult<Task>) -> u8 {
+pub fn run_task(app: &App, request: RunRequest, task: AppResult<Task>) -> u8 {
     let report = RequestedReport::of(app, &request);
     let (format, on_partial, review) =
         (request.format, request.exit_code_on_partial, request.review().cloned());

@@ -1,9 +1,9 @@
 //! A session on disk, locked by this process: a new one, or an existing one that is resumed.
 
 use crate::app::App;
-use crate::error::{CliError, CliResult};
-use agent_config::flags::Flags;
+use crate::error::{AppError, AppResult};
 use agent_config::load::LoadedConfig;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::event::Event;
 use agent_core::failure::FailureKind;
@@ -75,9 +75,9 @@ pub fn check_session(settings: &Settings, store: &SessionStore, id: &str) -> Res
 ///
 /// # Errors
 /// Fails when the key cannot be created, or is not trustworthy.
-pub fn answer_seal(settings: &Settings, id: &str) -> CliResult<AnswerSigner> {
+pub fn answer_seal(settings: &Settings, id: &str) -> AppResult<AnswerSigner> {
     AnswerSigner::load_or_create(&settings.state, id).map_err(|error| {
-        CliError::new(FailureKind::Session, messages::answer_key_unusable(&settings.state, &error))
+        AppError::new(FailureKind::Session, messages::answer_key_unusable(&settings.state, &error))
     })
 }
 
@@ -85,7 +85,7 @@ pub fn answer_seal(settings: &Settings, id: &str) -> CliResult<AnswerSigner> {
 ///
 /// # Errors
 /// Fails as [`answer_seal`] does.
-pub fn verify_approvals(settings: &Settings, id: &str, approvals: Approvals) -> CliResult<Approvals> {
+pub fn verify_approvals(settings: &Settings, id: &str, approvals: Approvals) -> AppResult<Approvals> {
     if approvals.all().iter().all(|pending| pending.answer.is_none()) {
         return Ok(approvals);
     }
@@ -109,7 +109,7 @@ impl LockedSession {
     ///
     /// # Errors
     /// Fails when the session cannot be created.
-    pub fn create(app: &App, store: &SessionStore, reserved: Option<String>) -> CliResult<Self> {
+    pub fn create(app: &App, store: &SessionStore, reserved: Option<String>) -> AppResult<Self> {
         let tries = if reserved.is_some() { 0 } else { ID_TRIES };
         let mut id = reserved.unwrap_or_else(|| app.source.session_id());
         let mut created = store.create(&id);
@@ -127,7 +127,7 @@ impl LockedSession {
     ///
     /// # Errors
     /// Fails when there is no such session, another process uses it, or it cannot be resumed.
-    pub fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
+    pub fn open(settings: &Settings, id: Option<&str>) -> AppResult<Self> {
         let store = session_store(settings);
         let id = store.id_or_newest_own(id)?;
         let journal = store.open(&id)?;
@@ -147,10 +147,10 @@ impl LockedSession {
     /// Completes `flags` with values of the session: its agent, whether it pauses for approvals and, without
     /// a configured model, its model.
     #[must_use]
-    pub fn with_session_defaults(&self, flags: Flags, loaded: &LoadedConfig) -> Flags {
+    pub fn with_session_defaults(&self, flags: Overrides, loaded: &LoadedConfig) -> Overrides {
         let Some(Event::RunStart { agent, model, .. }) = self.about.last_run.clone() else { return flags };
         let pauses = self.about.pauses;
-        Flags {
+        Overrides {
             approvals: flags.approvals.or_else(|| pauses.then_some(NoApprover::Pause)),
             agent: flags.agent.or(Some(agent)),
             model: flags.model.or_else(|| loaded.settings.llm.model.is_none().then_some(model)),

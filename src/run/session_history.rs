@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use crate::assemble;
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use crate::interrupted_calls;
 use crate::session::{check_workspace, is_in_state, session_store, use_state_with};
 use crate::undo_store;
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::event::{Event, Record};
 use agent_core::event_sink::EventSink;
@@ -49,7 +49,7 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
-    pub fn open_read_only(app: &App, flags: &Flags, id: Option<&str>) -> CliResult<Self> {
+    pub fn open_read_only(app: &App, flags: &Overrides, id: Option<&str>) -> AppResult<Self> {
         let mut settings = app.load_and_notify(flags)?.settings;
         use_state_with(&mut settings, id);
         let store = session_store(&settings);
@@ -61,7 +61,7 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
-    pub fn open_locked(app: &App, flags: &Flags, id: Option<&str>) -> CliResult<Self> {
+    pub fn open_locked(app: &App, flags: &Overrides, id: Option<&str>) -> AppResult<Self> {
         let mut settings = app.load_and_notify(flags)?.settings;
         use_state_with(&mut settings, id);
         let store = session_store(&settings);
@@ -77,20 +77,20 @@ impl SessionHistory {
         store: &SessionStore,
         id: String,
         journal: Vec<Box<dyn EventSink>>,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         let is_held = !journal.is_empty();
         let mut reading = read::read(&store.journal_path(&id)?)
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
         let began = workspace_of(&reading.records);
         let is_gone = |path: &&str| is_in_state(settings, path) && !Path::new(path).exists();
         if let Some(gone) = began.filter(is_gone).filter(|_| is_held) {
-            return Err(CliError::new(FailureKind::Session, messages::session_workspace_gone(&id, gone)));
+            return Err(AppError::new(FailureKind::Session, messages::session_workspace_gone(&id, gone)));
         }
         if settings.state != settings.directories.workspace_state(&settings.workspace) {
             check_workspace(settings, &id, began)?;
         }
         let workspace = Workspace::open(&settings.workspace)
-            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+            .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
         let contents = undo_store::content_store(app, settings);
         let guarded = assemble::workspace_for_undo(app, settings)?;
         for workspace in [&workspace, &guarded] {
@@ -123,9 +123,9 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails for a file outside the workspace.
-    pub fn history_path(&self, file: &str) -> CliResult<String> {
+    pub fn history_path(&self, file: &str) -> AppResult<String> {
         let real = self.workspace.resolve(&self.path(file)?);
-        let real = real.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
+        let real = real.map_err(|error| AppError { kind: FailureKind::Usage, cause: error.into() })?;
         Ok(real.as_str().to_owned())
     }
 
@@ -133,9 +133,9 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails for something other than a file or link, and for an unreadable file.
-    pub fn state_of(&self, path: &str) -> CliResult<FileState> {
+    pub fn state_of(&self, path: &str) -> AppResult<FileState> {
         let found = self.workspace.state_of(&self.path(path)?);
-        found.map_err(|error| CliError { kind: FailureKind::Request, cause: error.into() })
+        found.map_err(|error| AppError { kind: FailureKind::Request, cause: error.into() })
     }
 
     /// Returns `text` without secrets.
@@ -147,14 +147,14 @@ impl SessionHistory {
     ///
     /// # Errors
     /// Fails for a path outside the workspace.
-    pub fn path(&self, raw: &str) -> CliResult<RelPath> {
-        self.workspace.path(raw).map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })
+    pub fn path(&self, raw: &str) -> AppResult<RelPath> {
+        self.workspace.path(raw).map_err(|error| AppError { kind: FailureKind::Usage, cause: error.into() })
     }
 }
 
 /// Creates the error for a journal that cannot be written.
-pub fn journal_write_error(error: EmitError) -> CliError {
-    CliError { kind: FailureKind::Internal, cause: error.into() }
+pub fn journal_write_error(error: EmitError) -> AppError {
+    AppError { kind: FailureKind::Internal, cause: error.into() }
 }
 
 /// Returns the workspace in which a session began.
@@ -167,7 +167,7 @@ fn workspace_of(records: &[Record]) -> Option<&str> {
 
 /// Returns the session that ended last of those with file changes, also undone ones, in the workspace itself; without any the one that ended last.
 /// No imported session is taken. The session is named.
-fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> CliResult<String> {
+fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> AppResult<String> {
     let (imported, ids): (Vec<_>, Vec<_>) =
         store.by_last_record()?.into_iter().partition(|id| store.is_imported(id));
     let has_changes = |id: &&String| {

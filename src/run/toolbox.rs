@@ -1,6 +1,6 @@
 //! The tools of a run.
 
-use crate::error::{CliError, CliResult};
+use crate::error::{AppError, AppResult};
 use agent_config::settings::Settings;
 use agent_config::web::Web;
 use agent_core::failure::FailureKind;
@@ -56,11 +56,11 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
 ///
 /// # Errors
 /// Fails when the embedded table of edit formats is invalid, which a test excludes.
-pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
+pub fn toolbox_for(settings: &Settings, name: &str) -> AppResult<Toolbox> {
     let format = match settings.tools.edit_format {
         Some(format) => format,
         None => EditFormat::for_model(name)
-            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
+            .map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?,
     };
     Ok(permitted(toolbox(settings).restricted(|tool| format.offers(tool)), settings))
 }

@@ -1,7 +1,7 @@
 //! Storage from which the changes of a session are undone.
 
 use crate::app::App;
-use crate::error::CliResult;
+use crate::error::AppResult;
 use crate::session::session_store;
 use agent_config::environment::WORKTREES;
 use agent_config::schema::CheckpointSettings;
@@ -26,7 +26,7 @@ impl UndoStore {
     ///
     /// # Errors
     /// Fails when `id` is not a valid id.
-    pub fn new(app: &App, settings: &Settings, id: &str, history: &FileHistory) -> CliResult<Self> {
+    pub fn new(app: &App, settings: &Settings, id: &str, history: &FileHistory) -> AppResult<Self> {
         let CheckpointSettings { enabled, every_n_steps } = settings.checkpoints;
         let checkpoints = enabled.then(|| {
             let files = history.files().map(str::to_owned).collect();

@@ -2,9 +2,9 @@
 //! is whole or never was, nothing lies beside the files, and what was done can be undone.
 
 use crate::support::calls::{call, command, edit, script, write};
+use crate::support::extent::cases;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
-use crate::support::extent::{cases};
 use crate::support::syscall_faults::{Fault, Kind, REFUSES, Watched, watched};
 use crate::support::tree::{Tree, tree};
 use agent_workspace::replace::TEMPORARY_PREFIX;

@@ -5,8 +5,8 @@
 
 use crate::fleet_kills::{Fleet, check};
 use crate::nats_server::NatsServer;
+use crate::support::extent::cases;
 use crate::support::random::Random;
-use crate::support::extent::{cases};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;

@@ -4,11 +4,11 @@
 //! 300 tasks of scripted models.
 
 use crate::nats_server::NatsServer;
+use crate::support::extent::cases;
 use crate::support::killed_workers::{DisturbedWorkers, millis};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
-use crate::support::extent::{cases};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;

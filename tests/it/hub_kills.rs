@@ -5,12 +5,12 @@
 
 use crate::hub::ALWAYS;
 use crate::nats_server::NatsServer;
+use crate::support::extent::cases;
 use crate::support::hub::{HUB_KEY, Hub};
 use crate::support::killed_workers::{DisturbedWorkers, millis};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab, Running};
 use crate::support::server::Server;
-use crate::support::extent::{cases};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;

@@ -1,12 +1,12 @@
 //! A run of forty steps is killed at any instant, or its disk is full for a while: it can be gone on with, and nothing is lost,
 //! torn, done twice or left running.
 
+use crate::support::extent::cases;
 use crate::support::long_run::{LongRun, Told, is_unknown, reported, told};
 use crate::support::random::Random;
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers, wait_until_nothing_works_in};
-use crate::support::extent::{cases};
 use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, watched};
 use rustix::process::Signal;
 use std::fs;

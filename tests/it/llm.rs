@@ -1,6 +1,6 @@
 //! The model layer against a real server: retries, deadlines, faults, and what people are told.
 
-use crate::support::extent::{some_of};
+use crate::support::extent::some_of;
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, events, head};
 use agent_core::event::FinishReason;

@@ -1,7 +1,7 @@
 //! Turns that went wrong: calls that nobody can read, that come too often, as text or in odd shapes, and answers of no use.
 
 use crate::formats::play;
-use crate::support::extent::{all};
+use crate::support::extent::all;
 use crate::support::run::{KEY, Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use serde_json::{Value, json};

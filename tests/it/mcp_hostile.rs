@@ -1,8 +1,8 @@
 //! MCP servers that misbehave: the run ends with code 0 and in time, the terminal gets no control character, no process is left,
 //! and the tools of the next server work.
 
-use crate::support::extent::{some_of};
 use crate::support::calls::turn;
+use crate::support::extent::some_of;
 use crate::support::mcp::{done, peers, processes_with, results};
 use crate::support::server::Server;
 use serde_json::json;

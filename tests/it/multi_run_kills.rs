@@ -1,11 +1,11 @@
 //! Commands of several runs are killed at system calls that change the disk, and resumed: nothing is lost, repeated or left running.
 
+use crate::support::extent::cases;
 use crate::support::long_run::is_unknown;
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::sleepers::wait_until_nothing_works_in;
-use crate::support::extent::{cases};
 use crate::support::syscall_faults::{Disk, Fault, Watched, at_each_of, fills, watched};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

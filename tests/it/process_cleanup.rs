@@ -1,6 +1,6 @@
 //! Nothing outlives its command or its run: however they end, whoever runs them, and whatever holds the tree together.
 
-use crate::support::extent::{all};
+use crate::support::extent::all;
 use crate::support::kernel::{Kernel, doctor, here, kernels};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;

@@ -1,6 +1,6 @@
 //! `agent serve` with a client that is slow, dies, floods, lies or sends half a line.
 
-use crate::support::extent::{all};
+use crate::support::extent::all;
 use crate::support::mcp_client::piped;
 use crate::support::rpc_client::RpcClient;
 use crate::support::run::{Lab, PATIENCE};

@@ -1,7 +1,7 @@
 //! Faults of a connection, in every wire format and output mode: each broken answer is discarded, the step is requested again,
 //! and the run reaches its end. No tool runs twice, and the answer is printed once.
 
-use crate::support::extent::{all};
+use crate::support::extent::all;
 use crate::support::run::{Finished, Lab};
 use crate::support::wire_server::{WireServer, head, hold, pace};
 use crate::truncated_answers::{FORMATS, turn};

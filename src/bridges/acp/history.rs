@@ -5,8 +5,8 @@ use crate::json_rpc::message::failed;
 use crate::json_rpc::outbox::Outbox;
 use crate::json_rpc::session_page::session_page;
 use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo};
-use agent_config::flags::Flags;
 use agent_config::load;
+use agent_config::overrides::Overrides;
 use agent_core::event::Event;
 use agent_journal::read;
 use agent_journal::session_store::SessionStore;
@@ -27,7 +27,7 @@ const MAX_REPLAY_BYTES: usize = 16 << 20;
 ///
 /// # Errors
 /// When the workspace cannot be opened or the cursor is not one.
-pub fn list(app: &App, flags: &Flags, cursor: Option<&str>) -> Result<ListSessionsResponse, Error> {
+pub fn list(app: &App, flags: &Overrides, cursor: Option<&str>) -> Result<ListSessionsResponse, Error> {
     let (state, workspace) = load::state_and_workspace(flags, &app.environment)
         .map_err(|error| failed(&app.redact(&error.to_string())))?;
     let store = SessionStore::new(state.join("sessions"));

@@ -25,7 +25,7 @@ use agent_client_protocol_schema::v1::{
 use agent_config::settings::Settings;
 use agent_llm::model_table;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::request::RunRequest;
 use agent_run::session::use_state_with;
 use futures_util::FutureExt;
@@ -45,7 +45,7 @@ const MAX_SESSIONS: usize = 64;
 ///
 /// # Errors
 /// Fails when the signal handlers cannot be installed.
-pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
+pub fn serve(app: &App, request: RunRequest) -> AppResult<()> {
     json_rpc::serve(app, |outbox, interrupt| Server {
         app,
         request,
@@ -119,8 +119,10 @@ impl Server<'_> {
         self.is_editor = Some(request.client_capabilities.fs.read_text_file);
         let mut prompts = PromptCapabilities::new();
         prompts.embedded_context = true;
-        prompts.image =
-            self.app.load(&self.request.flags()).is_ok_and(|loaded| accepts_images(&loaded.settings));
+        prompts.image = self
+            .app
+            .load(&self.request.effective_overrides())
+            .is_ok_and(|loaded| accepts_images(&loaded.settings));
         let mut servers = McpCapabilities::new();
         servers.http = true;
         let mut sessions = SessionCapabilities::new();
@@ -176,7 +178,7 @@ impl Server<'_> {
     }
 
     fn list(&self, request: ListSessionsRequest) -> Result<Reply<'static>, Error> {
-        let mut flags = self.request.flags();
+        let mut flags = self.request.effective_overrides();
         if let Some(cwd) = request.cwd {
             flags.workspace = Some(session::workspace(flags.workspace.as_deref(), &cwd)?);
         }

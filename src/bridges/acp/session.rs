@@ -13,7 +13,7 @@ use agent_client_protocol_schema::v1::{
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
     StopReason,
 };
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::event::Record;
 use agent_engine::policy::Mode;
@@ -83,7 +83,9 @@ impl Session {
         let app = app.with_client_secrets(secrets(servers));
         let mut request = request.clone();
         request.overrides.workspace = Some(workspace(request.overrides.workspace.as_deref(), cwd)?);
-        let load = |request: &RunRequest| app.load(&request.flags()).map_err(|error| error_for(&app, &error));
+        let load = |request: &RunRequest| {
+            app.load(&request.effective_overrides()).map_err(|error| error_for(&app, &error))
+        };
         let mut loaded = load(&request)?;
         let configured = &loaded.settings.mcp.servers;
         let added = client_servers(servers, |name| configured.contains_key(name))?;
@@ -324,7 +326,7 @@ impl Session {
         let own = &self.request.overrides;
         let (agent, effort) = (choices.agent.or_else(|| own.agent.clone()), choices.effort.or(own.effort));
         RunRequest {
-            overrides: Flags { agent, effort, ..own.clone() },
+            overrides: Overrides { agent, effort, ..own.clone() },
             bounds: RunBounds { mode: Some(choices.mode), ..self.request.bounds.clone() },
             client: Some(client),
             session_id: Some(self.id.clone()),

@@ -101,12 +101,12 @@ pub struct ClaudeArgs {
     pub others: OtherFlags,
 }
 
-/// Flags of Claude Code that are known by name only.
+/// Overrides of Claude Code that are known by name only.
 #[derive(Debug, Clone, Default)]
 pub struct OtherFlags {
-    /// Flags that were given and have no effect.
+    /// Overrides that were given and have no effect.
     pub ignored: Vec<String>,
-    /// Flags that were given and cannot be honoured, although they take permission away.
+    /// Overrides that were given and cannot be honoured, although they take permission away.
     pub refused: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ impl Args for OtherFlags {
 
 impl FromArgMatches for OtherFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = |flags: &agent_config::claude_names::Flags| {
+        let given = |flags: &agent_config::claude_names::Overrides| {
             let all = flags.with_value.iter().chain(&flags.without_value);
             all.filter(|name| is_given(matches, name)).map(|name| format!("--{name}")).collect()
         };

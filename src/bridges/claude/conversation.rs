@@ -9,14 +9,14 @@ use super::questions::Questioner;
 use super::servers::ClientServers;
 use super::session::{open_session, task};
 use agent_config::environment::Environment;
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::event::{Event, Record};
 use agent_core::failure::FailureKind;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 use agent_report::claude::{ClaudeEvents, InitInfo, informational};
 use agent_run::client::{RunBounds, RunClient};
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::exit_code;
 use agent_run::input_images::InputImages;
 use agent_run::perform::run_for_client;
@@ -74,7 +74,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When there is no such session, or it cannot be read or copied.
-    pub fn open(mut setup: Setup, args: &ClaudeArgs, outbox: &Rc<Outbox>) -> CliResult<Self> {
+    pub fn open(mut setup: Setup, args: &ClaudeArgs, outbox: &Rc<Outbox>) -> AppResult<Self> {
         use_state_with(&mut setup.settings, args.resume.as_deref());
         let id = open_session(&setup, args)?;
         outbox.session_id.borrow_mut().clone_from(&id);
@@ -130,7 +130,7 @@ impl Conversation {
     }
 
     /// Sends the result for a message that cannot be run.
-    pub fn fail(&self, error: &CliError) {
+    pub fn fail(&self, error: &AppError) {
         self.setup.app.report_error(error);
         self.finish(self.setup.app.not_started(error));
         self.code.set(error.exit_code().code());
@@ -143,7 +143,7 @@ impl Conversation {
         self.last.replace(Some(result));
     }
 
-    async fn turn(&self, mut prompt: Prompt, interrupt: CancellationToken) -> CliResult<RunResult> {
+    async fn turn(&self, mut prompt: Prompt, interrupt: CancellationToken) -> AppResult<RunResult> {
         self.events.borrow_mut().begin(self.init_info());
         let questioner = Questioner {
             outbox: Rc::clone(&self.outbox),
@@ -162,7 +162,7 @@ impl Conversation {
             () = interrupt.cancelled() => Err("the run was interrupted".to_owned()),
             context = callbacks.prompt(&prompt.text) => context,
         };
-        let context = context.map_err(|why| CliError::new(FailureKind::Usage, why))?;
+        let context = context.map_err(|why| AppError::new(FailureKind::Usage, why))?;
         for text in &context {
             prompt.text.extend(["\n\n", text.as_str()]);
         }
@@ -228,7 +228,7 @@ impl Conversation {
         let agent = if is_plan { PLAN_AGENT } else { &self.setup.settings.agent.name };
         let budget = choices.bounds.budget.map(|budget| budget.saturating_sub(self.spent.get()));
         RunRequest {
-            overrides: Flags {
+            overrides: Overrides {
                 agent: Some(agent.to_owned()),
                 model: choices.model.clone(),
                 ..self.setup.request.overrides.clone()
@@ -244,11 +244,11 @@ impl Conversation {
     /// Sends the result for a message that the client should not have sent.
     pub fn refuse(&self, why: &str) {
         self.events.borrow_mut().begin(self.init_info());
-        self.fail(&CliError::new(FailureKind::Usage, why.to_owned()));
+        self.fail(&AppError::new(FailureKind::Usage, why.to_owned()));
     }
 }
 
-fn client_images(images: Vec<Vec<u8>>) -> CliResult<InputImages> {
+fn client_images(images: Vec<Vec<u8>>) -> AppResult<InputImages> {
     let named = images.into_iter().enumerate().map(|(index, bytes)| (format!("image {}", index + 1), bytes));
     InputImages::from_client(named)
 }

@@ -22,7 +22,7 @@ use agent_report::answer_shown::AnswerShown;
 use agent_report::claude::{ClaudeEvents, informational};
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::prompt::read_prompt;
 use agent_runtime::interrupt::SignalHandlers;
 use agent_terminal::{Style, when_reader_is_gone};
@@ -70,15 +70,15 @@ pub fn claude(app: &App, args: &ClaudeArgs) -> u8 {
         }
         Ok(code)
     });
-    done.unwrap_or_else(|error: CliError| {
+    done.unwrap_or_else(|error: AppError| {
         app.report_error(&error);
         error.exit_code().code()
     })
 }
 
 /// Opens the conversation; returns it with the message of the command line, unless messages come from standard input.
-fn open(app: &App, args: &ClaudeArgs, outbox: &Rc<Outbox>) -> CliResult<(Conversation, Option<Prompt>)> {
-    let usage = |text: &str| CliError::new(FailureKind::Usage, text);
+fn open(app: &App, args: &ClaudeArgs, outbox: &Rc<Outbox>) -> AppResult<(Conversation, Option<Prompt>)> {
+    let usage = |text: &str| AppError::new(FailureKind::Usage, text);
     let is_stream = args.input_format == ClaudeInput::StreamJson;
     if is_stream && args.output_format != ClaudeOutput::StreamJson {
         return Err(usage(messages::CLAUDE_INPUT_FORMAT));

@@ -19,7 +19,7 @@ use agent_redactor::NamedSecret;
 use agent_report::OutputFormat;
 use agent_run::app::App;
 use agent_run::client::RunBounds;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::{AnswerSchema, RunRequest};
 use agent_run::secrets::in_value;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub struct Setup {
 ///
 /// # Errors
 /// For a flag that takes permission away and cannot be honoured, an invalid value, and an invalid configuration.
-pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
+pub fn setup(app: &App, args: &ClaudeArgs) -> AppResult<Setup> {
     if let Some(flag) = args.others.refused.first() {
         return Err(usage(messages::claude_flag_refused(flag)));
     }
@@ -85,10 +85,10 @@ pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
     request.overrides.mcp_servers =
         (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string());
     request.overrides.effort = args.effort.as_deref().and_then(|effort| parse_effort(effort).ok());
-    let loaded = app.load(&request.flags())?;
+    let loaded = app.load(&request.effective_overrides())?;
     let settings = loaded.settings;
     let providers = provider_table::load(&settings.llm.providers)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     let qualified = |name: &String| model_name(name, PROVIDER, &providers);
     request.overrides.model = args.model.as_ref().map(qualified);
     request.overrides.fallback = args.fallback_model.iter().map(qualified).collect();
@@ -119,8 +119,8 @@ impl Setup {
     }
 }
 
-fn usage(message: String) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn usage(message: String) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }
 
 fn versioned(base: &str) -> String {
@@ -139,7 +139,7 @@ fn selected(texts: &[String]) -> Option<Vec<String>> {
 ///
 /// # Errors
 /// For an entry that cannot be honoured.
-pub fn refuse(entries: &[String], bounds: &mut RunBounds) -> CliResult<()> {
+pub fn refuse(entries: &[String], bounds: &mut RunBounds) -> AppResult<()> {
     let tools = withheld(entries);
     bounds.rules.refusals.extend(tools.iter().cloned().map(refusal));
     bounds.tools.except.extend(tools);
@@ -217,7 +217,7 @@ fn ineffective(args: &ClaudeArgs, has_no_effort: bool) -> Vec<String> {
 }
 
 /// Returns the MCP servers of `--mcp-config`, without those that live in the client.
-fn mcp_servers(app: &App, configs: &[String]) -> CliResult<Map<String, Value>> {
+fn mcp_servers(app: &App, configs: &[String]) -> AppResult<Map<String, Value>> {
     let mut servers = Map::new();
     for config in configs {
         let problem = |why: &str| usage(messages::claude_mcp_config(&app.redact(why)));

@@ -9,7 +9,7 @@ use agent_engine::approver::Question;
 use agent_engine::policy::is_of_confirm_sensitive;
 use agent_mcp::definition::{SEPARATOR, server_and_tool};
 use agent_messages as messages;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use std::cell::Cell;
 
 /// What the client has permitted.
@@ -39,7 +39,7 @@ impl Permissions {
     ///
     /// # Errors
     /// For `bypassPermissions` without the flag that permits it.
-    pub fn new(args: &ClaudeArgs, allowed: Vec<String>) -> CliResult<Self> {
+    pub fn new(args: &ClaudeArgs, allowed: Vec<String>) -> AppResult<Self> {
         let skips = args.dangerously_skip_permissions;
         let is_stdio = args.permission_prompt_tool.as_deref() == Some("stdio");
         let this = Self {
@@ -53,7 +53,7 @@ impl Permissions {
             Some(PermissionMode::Auto) => PermissionMode::Default,
             mode => mode.unwrap_or(default),
         };
-        this.set_mode(mode).map_err(|why| CliError::new(FailureKind::Usage, why))?;
+        this.set_mode(mode).map_err(|why| AppError::new(FailureKind::Usage, why))?;
         Ok(this)
     }
 
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    fn permissions(words: &[&str]) -> CliResult<Permissions> {
+    fn permissions(words: &[&str]) -> AppResult<Permissions> {
         let args = parse(std::iter::once("agent").chain(words.iter().copied()).map(Into::into)).unwrap();
         let allowed = super::super::args::tool_list(&args.allowed_tools);
         Permissions::new(&args, allowed)

@@ -4,7 +4,7 @@ use super::args::ClaudeArgs;
 use super::options::Setup;
 use agent_core::failure::FailureKind;
 use agent_journal::session_store::SessionError;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::Task;
 use agent_run::session::{check_session, session_store};
 
@@ -12,11 +12,11 @@ use agent_run::session::{check_session, session_store};
 ///
 /// # Errors
 /// When there is no such session, it cannot be copied, or the id of a new one is no UUID or in use.
-pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> CliResult<String> {
+pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> AppResult<String> {
     let store = session_store(&setup.settings);
     let given = args.session_id.clone();
     if let Some(id) = given.as_ref().filter(|id| !is_uuid(id)) {
-        return Err(CliError::new(FailureKind::Usage, format!("--session-id {id}: it is not a UUID")));
+        return Err(AppError::new(FailureKind::Usage, format!("--session-id {id}: it is not a UUID")));
     }
     if given.as_ref().is_some_and(|id| store.journal_path(id).is_ok()) {
         return Err(SessionError::AlreadyExists(given.unwrap_or_default()).into());

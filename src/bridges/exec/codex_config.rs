@@ -5,7 +5,7 @@ use agent_config::flag_values::{parse_effort, parse_name};
 use agent_core::failure::FailureKind;
 use agent_llm::effort::Effort;
 use agent_messages as messages;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use serde_json::{Map, Value};
 use strum::{IntoStaticStr, VariantArray};
 
@@ -61,7 +61,7 @@ impl CodexConfig {
     ///
     /// # Errors
     /// For a text without `=`, and for an invalid value of a key that can take permission away.
-    pub fn parse(texts: &[String]) -> CliResult<Self> {
+    pub fn parse(texts: &[String]) -> AppResult<Self> {
         let mut config = Self::default();
         for text in texts {
             for (key, value) in leaves(text)? {
@@ -71,7 +71,7 @@ impl CodexConfig {
         Ok(config)
     }
 
-    fn set(&mut self, key: &str, value: &Value) -> CliResult<()> {
+    fn set(&mut self, key: &str, value: &Value) -> AppResult<()> {
         match key {
             "openai_base_url" => self.base_url = Some(string(key, value)?),
             "model" => self.model = Some(string(key, value)?),
@@ -92,7 +92,7 @@ impl CodexConfig {
 }
 
 /// Returns the dotted keys in `key=value` with their values. A value that is no TOML is a string, as in Codex.
-fn leaves(text: &str) -> CliResult<Vec<(String, Value)>> {
+fn leaves(text: &str) -> AppResult<Vec<(String, Value)>> {
     let (key, value) = text.split_once('=').ok_or_else(|| invalid(text, "a value must follow, KEY=VALUE"))?;
     let parsed: Result<Map<String, Value>, _> = toml::from_str(text);
     let mut found = Vec::new();
@@ -115,16 +115,16 @@ fn flatten(key: String, value: Value, found: &mut Vec<(String, Value)>) {
     }
 }
 
-fn string(key: &str, value: &Value) -> CliResult<String> {
+fn string(key: &str, value: &Value) -> AppResult<String> {
     value.as_str().map(str::to_owned).ok_or_else(|| invalid(key, "it is a string"))
 }
 
-fn word<T: VariantArray + Into<&'static str> + Copy>(key: &str, value: &Value) -> CliResult<T> {
+fn word<T: VariantArray + Into<&'static str> + Copy>(key: &str, value: &Value) -> AppResult<T> {
     parse_name("it is one of", value.as_str().unwrap_or_default()).map_err(|why| invalid(key, &why))
 }
 
-fn invalid(key: &str, why: &str) -> CliError {
-    CliError::new(FailureKind::Usage, format!("--config {key}: {why}"))
+fn invalid(key: &str, why: &str) -> AppError {
+    AppError::new(FailureKind::Usage, format!("--config {key}: {why}"))
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse(texts: &[&str]) -> CliResult<CodexConfig> {
+    fn parse(texts: &[&str]) -> AppResult<CodexConfig> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         CodexConfig::parse(&texts)
     }

@@ -10,7 +10,7 @@ use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_run::app::App;
 use agent_run::client::RunClient;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::exit_code;
 use agent_run::input_images::InputImages;
 use agent_run::perform::FinishedRun;
@@ -52,7 +52,7 @@ pub fn exec(app: &App, args: &ExecArgs) -> u8 {
     }
 }
 
-fn prepare(app: &App, args: &ExecArgs) -> CliResult<PreparedRun> {
+fn prepare(app: &App, args: &ExecArgs) -> AppResult<PreparedRun> {
     let (thread, prompt) = words(&args.words)?;
     let (mut request, warnings) = run_request(app, args)?;
     request.prompt_is_data = prompt.as_deref().is_none_or(|prompt| prompt == "-");
@@ -66,18 +66,18 @@ fn prepare(app: &App, args: &ExecArgs) -> CliResult<PreparedRun> {
 }
 
 /// Returns the session to resume, and the prompt.
-fn words(words: &[String]) -> CliResult<(Option<String>, Option<String>)> {
+fn words(words: &[String]) -> AppResult<(Option<String>, Option<String>)> {
     match words {
         [] => Ok((None, None)),
         [resume, id] if resume == "resume" => Ok((Some(id.clone()), None)),
         [resume, id, prompt] if resume == "resume" => Ok((Some(id.clone()), Some(prompt.clone()))),
         [prompt] if prompt != "resume" => Ok((None, Some(prompt.clone()))),
-        _ => Err(CliError::new(FailureKind::Usage, "use `agent exec TASK` or `agent exec resume ID [TASK]`")),
+        _ => Err(AppError::new(FailureKind::Usage, "use `agent exec TASK` or `agent exec resume ID [TASK]`")),
     }
 }
 
 /// Runs the task, writes Codex's events and returns the exit code.
-fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
+fn run_with_events(app: &App, prepared: AppResult<PreparedRun>) -> u8 {
     let (stream, end) = CodexStream::start(&app.terminal);
     let stream = Rc::new(stream);
     let done = prepared.and_then(|PreparedRun { mut request, thread, warnings }| {

@@ -3,9 +3,9 @@
 use crate::client_model::{added_directories, is_of, model_name};
 use crate::exec::args::{CodexSandbox, ExecArgs};
 use crate::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
-use agent_config::flags::Flags;
 use agent_config::layers::{LayerKind, Layers};
 use agent_config::load::LoadedConfig;
+use agent_config::overrides::Overrides;
 use agent_config::schema::SandboxMode;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
@@ -16,7 +16,7 @@ use agent_messages as messages;
 use agent_report::OutputFormat;
 use agent_run::app::App;
 use agent_run::client::RunBounds;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::{AnswerSchema, RunRequest};
 
 /// Variable with the key that a client of Codex passes.
@@ -30,9 +30,9 @@ const OPENAI_PROVIDERS: [&str; 2] = [DEFAULT_PROVIDER, "openai"];
 ///
 /// # Errors
 /// For an invalid value, and for an invalid configuration.
-pub fn run_request(app: &App, args: &ExecArgs) -> CliResult<(RunRequest, Vec<String>)> {
+pub fn run_request(app: &App, args: &ExecArgs) -> AppResult<(RunRequest, Vec<String>)> {
     let config = CodexConfig::parse(&args.config)?;
-    let place = Flags { workspace: args.cd.clone(), ..Flags::default() };
+    let place = Overrides { workspace: args.cd.clone(), ..Overrides::default() };
     let LoadedConfig { settings, layers, .. } = app.load(&place)?;
     let own = OwnBounds::new(&settings, &layers);
     let mut request = RunRequest {
@@ -43,7 +43,7 @@ pub fn run_request(app: &App, args: &ExecArgs) -> CliResult<(RunRequest, Vec<Str
     };
     (request.overrides.workspace, request.overrides.effort) = (args.cd.clone(), config.effort);
     let table = provider_table::load(&settings.llm.providers)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     request.overrides.model = args
         .model
         .as_deref()
@@ -109,14 +109,14 @@ fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunReq
     let read_only = sandbox == Some(CodexSandbox::ReadOnly);
     let full_access = sandbox == Some(CodexSandbox::DangerFullAccess) && args.allow_danger_full_access;
     RunRequest {
-        overrides: Flags {
+        overrides: Overrides {
             // Codex runs in its sandbox what it need not ask about; without a full sandbox no run begins.
             sandbox: sandbox.filter(|_| !full_access).map(|_| SandboxMode::Require),
             sandbox_off: full_access,
             mode: sandbox.map(|_| Mode::Yolo),
             allow_net: config.network == Some(true) && !read_only && own.network.is_none(),
             allow_write: added_directories(&args.add_dir, own.writable).0,
-            ..Flags::default()
+            ..Overrides::default()
         },
         bounds: RunBounds {
             mode: own.mode.into_iter().chain(is_untrusted.then_some(Mode::ConfirmSensitive)).min(),

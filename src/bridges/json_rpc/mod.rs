@@ -11,7 +11,7 @@ use agent_client_protocol_schema::v1::{Error, RequestId};
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_runtime::interrupt::SignalHandlers;
 use agent_terminal::Style;
 use futures_util::future::LocalBoxFuture;
@@ -58,7 +58,7 @@ pub trait Protocol<'a> {
 pub fn serve<'a, P: Protocol<'a>>(
     app: &App,
     new: impl FnOnce(Rc<Outbox>, CancellationToken) -> P,
-) -> CliResult<()> {
+) -> AppResult<()> {
     app.block_on(async {
         let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
@@ -93,7 +93,7 @@ pub fn serve<'a, P: Protocol<'a>>(
 }
 
 /// Returns the error for what cannot be done: wrong parameters for wrong use.
-pub fn error_for(app: &App, error: &CliError) -> Error {
+pub fn error_for(app: &App, error: &AppError) -> Error {
     let message = app.redact(&error.to_string());
     if error.kind == FailureKind::Usage { invalid_params(&message) } else { failed(&message) }
 }

@@ -17,7 +17,7 @@ use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::client::{RunBounds, RunClient};
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::input_images::InputImages;
 use agent_run::perform::run_for_client;
 use agent_run::request::{RunRequest, Task};
@@ -47,8 +47,8 @@ const MAX_RUNNING_CALLS: usize = 16;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the client does not speak MCP.
-pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
-    let settings = app.load_and_notify(&request.flags())?.settings;
+pub fn serve(app: &App, request: RunRequest) -> AppResult<()> {
+    let settings = app.load_and_notify(&request.effective_overrides())?.settings;
     directories::prepare(&settings)?;
     let request = RunRequest {
         // A client selects agents and sessions, but no mode that the server does not have without it.
@@ -77,7 +77,7 @@ async fn serve_client(
     request: &RunRequest,
     transport: ClientTransport,
     interrupt: &CancellationToken,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
     let handler = Handler::new(jobs, request.overrides.agent.clone());
     let service = tokio::select! {
@@ -106,8 +106,8 @@ async fn serve_client(
     Ok(())
 }
 
-fn no_mcp(error: &ServerInitializeError) -> CliError {
-    CliError::new(FailureKind::Request, format!("the client does not speak MCP: {error}"))
+fn no_mcp(error: &ServerInitializeError) -> AppError {
+    AppError::new(FailureKind::Request, format!("the client does not speak MCP: {error}"))
 }
 
 /// Performs a call, and sends its outcome.
@@ -174,7 +174,7 @@ async fn perform_task(app: &App, request: &RunRequest) -> Outcome {
     }
 }
 
-fn failed(app: &App, error: &CliError) -> Outcome {
+fn failed(app: &App, error: &AppError) -> Outcome {
     Outcome::of(&app.not_started(error))
 }
 
@@ -182,7 +182,7 @@ fn failed(app: &App, error: &CliError) -> Outcome {
 fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
     let mut last = None;
     let found =
-        session_store(settings).journal_path(&call.session_id).map_err(CliError::from).and_then(|path| {
+        session_store(settings).journal_path(&call.session_id).map_err(AppError::from).and_then(|path| {
             read::for_each_record(&path, |_line, record| {
                 match record.map(|record| record.event) {
                     // A damaged record may be the start of a run.
@@ -194,7 +194,7 @@ fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
             })
             .map_err(|error| {
                 let message = format!("the session {} cannot be read: {error}", call.session_id);
-                CliError::new(FailureKind::Session, message)
+                AppError::new(FailureKind::Session, message)
             })
         });
     match (found, last) {

@@ -11,13 +11,13 @@ use crate::json_rpc::outbox::Outbox;
 use crate::json_rpc::session_page::session_page;
 use crate::json_rpc::{self, Protocol, Reply, error_for};
 use agent_client_protocol_schema::v1::{Error, RequestId};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::file_change::RestoreDirection;
 use agent_journal::session_store::SessionStore;
 use agent_run::app::App;
 use agent_run::client::RunBounds;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::request::{RunRequest, Task};
 use agent_run::restore::{RestoreRequest, Restored, restore_files};
 use agent_run::session::session_store;
@@ -48,8 +48,8 @@ const TASK_CHARS: usize = 1_000;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, request: RunRequest) -> CliResult<()> {
-    let settings = app.load_and_notify(&request.flags())?.settings;
+pub fn serve(app: &App, request: RunRequest) -> AppResult<()> {
+    let settings = app.load_and_notify(&request.effective_overrides())?.settings;
     // A client selects agents and sessions, but no mode that the server does not have without it.
     let bounds = RunBounds { mode: Some(settings.policy.mode), ..request.bounds };
     let request = RunRequest { bounds, ..request };
@@ -108,7 +108,7 @@ impl<'a> Server<'a> {
         {
             return Err(invalid_params("only `--model` selects a script"));
         }
-        let overrides = Flags {
+        let overrides = Overrides {
             agent: selected("agent", self.request.overrides.agent.as_ref(), agent)?,
             model: selected("model", self.request.overrides.model.as_ref(), model)?,
             ..self.request.overrides.clone()
@@ -194,8 +194,8 @@ impl<'a> Server<'a> {
         if self.request.dry_run {
             return Err(invalid_request("this server changes no files (--dry-run)"));
         }
-        let Flags { config, workspace, .. } = self.request.overrides.clone();
-        let flags = Flags { config, workspace, ..Flags::default() };
+        let Overrides { config, workspace, .. } = self.request.overrides.clone();
+        let flags = Overrides { config, workspace, ..Overrides::default() };
         let (session, direction) = (Some(session_id), RestoreDirection::Undo);
         let restored =
             restore_files(self.app, &RestoreRequest { flags, session, file, force, direction, to_step });

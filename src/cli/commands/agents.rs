@@ -2,7 +2,7 @@
 
 use crate::commands::common_args::CommonArgs;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when standard output cannot be written.
-pub fn agents(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let loaded = app.load_and_notify(&common.flags())?;
+pub fn agents(app: &App, common: &CommonArgs) -> AppResult<()> {
+    let loaded = app.load_and_notify(&common.overrides())?;
     let mut text = String::new();
     for agent in &loaded.settings.agents {
         let mark = match (agent.built_in, agent.overridden) {

@@ -4,7 +4,7 @@ use crate::args::PatchArgs;
 use crate::commands::tools::call;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_tools::TypedTool;
 use agent_tools::apply_patch::ApplyPatch;
 use serde_json::json;
@@ -19,7 +19,7 @@ const MAX_PATCH_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// Fails for an unreadable patch, and as [`call`] does.
-pub fn apply_patch(app: &App, args: &PatchArgs) -> CliResult<()> {
+pub fn apply_patch(app: &App, args: &PatchArgs) -> AppResult<()> {
     let patch = match args.file.as_deref() {
         Some(path) if path != Path::new("-") => read(File::open(path), &path.display().to_string())?,
         None if app.terminal.stream_info().stdin => {
@@ -30,7 +30,7 @@ pub fn apply_patch(app: &App, args: &PatchArgs) -> CliResult<()> {
     call(app, args.mode, &args.common, ApplyPatch::NAME.to_owned(), json!({"patch": patch}).to_string())
 }
 
-fn read(source: io::Result<impl Read>, name: &str) -> CliResult<String> {
+fn read(source: io::Result<impl Read>, name: &str) -> AppResult<String> {
     let mut bytes = Vec::new();
     source
         .and_then(|source| source.take(MAX_PATCH_BYTES + 1).read_to_end(&mut bytes))
@@ -41,6 +41,6 @@ fn read(source: io::Result<impl Read>, name: &str) -> CliResult<String> {
     String::from_utf8(bytes).map_err(|_| usage(format!("the patch in {name} is not UTF-8 text")))
 }
 
-fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn usage(message: impl Into<String>) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }

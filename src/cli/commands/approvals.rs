@@ -10,7 +10,7 @@ use agent_journal::summary::has_completed;
 use agent_messages as messages;
 use agent_report::pending_approvals::{self, PendingApprovalDetails};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session::{session_store, verify_approvals};
 use agent_terminal::{one_line, sanitize};
@@ -21,9 +21,9 @@ use std::time::Duration;
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unreadable session, and when standard output cannot be written.
-pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> CliResult<()> {
+pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> AppResult<()> {
     let ApprovalsCommand::List { json } = command;
-    let settings = app.load_and_notify(&common.flags())?.settings;
+    let settings = app.load_and_notify(&common.overrides())?.settings;
     let redactor = app.redactor(&settings);
     let mut all = pending_calls(&settings)?;
     for call in &mut all {
@@ -31,7 +31,7 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> 
     }
     let text = if *json {
         let document = pending_approvals::document(all);
-        document.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
+        document.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?
     } else {
         list(&all, app.source.unix_time())
     };
@@ -42,7 +42,7 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> 
 ///
 /// # Errors
 /// Fails for an unreadable session.
-pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetails>> {
+pub fn pending_calls(settings: &Settings) -> AppResult<Vec<PendingApprovalDetails>> {
     let (store, mut all) = (session_store(settings), Vec::new());
     for id in store.list()? {
         let path = store.journal_path(&id)?;

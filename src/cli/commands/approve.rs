@@ -7,7 +7,7 @@ use agent_core::event::Event;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::memory::CorrectionStore;
 use agent_run::output::print;
 use agent_run::session::answer_seal;
@@ -23,7 +23,7 @@ const SHOWN_CHARS: usize = 300;
 ///
 /// # Errors
 /// Fails as [`answer`] does.
-pub fn deny(app: &App, id: &str, reason: Option<String>, common: &CommonArgs) -> CliResult<()> {
+pub fn deny(app: &App, id: &str, reason: Option<String>, common: &CommonArgs) -> AppResult<()> {
     let reason = reason.map(|reason| one_line(reason.trim(), REASON_CHARS));
     let reason = reason.filter(|reason| !reason.is_empty());
     answer(app, id, &ApprovalAnswer::Deny { reason }, common)
@@ -34,9 +34,9 @@ pub fn deny(app: &App, id: &str, reason: Option<String>, common: &CommonArgs) ->
 /// # Errors
 /// Fails for an invalid configuration, an unknown id, a session in use by another process, and a journal that
 /// cannot be written.
-pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs) -> CliResult<()> {
-    let none = || CliError::new(FailureKind::Session, messages::no_pending_call(&one_line(id, SHOWN_CHARS)));
-    let mut settings = app.load_and_notify(&common.flags())?.settings;
+pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs) -> AppResult<()> {
+    let none = || AppError::new(FailureKind::Session, messages::no_pending_call(&one_line(id, SHOWN_CHARS)));
+    let mut settings = app.load_and_notify(&common.overrides())?.settings;
     let mut found = pending_calls(&settings)?;
     // A project that was renamed has its sessions elsewhere.
     let mut elsewhere = settings.directories.workspace_states().into_iter();
@@ -48,7 +48,7 @@ pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs)
         found = pending_calls(&settings).unwrap_or_default();
     };
     // The pending call is checked again when the session is locked.
-    let mut loaded_session = SessionHistory::open_locked(app, &common.flags(), Some(&session))?;
+    let mut loaded_session = SessionHistory::open_locked(app, &common.overrides(), Some(&session))?;
     let asked =
         loaded_session.approvals.all().iter().find(|waiting| waiting.approval.id == id).ok_or_else(none)?;
     let asked = asked.approval.clone();

@@ -6,7 +6,7 @@ use agent_core::budget_share::BudgetCap;
 use agent_core::failure::FailureKind;
 use agent_core::price::Usd;
 use agent_report::OutputFormat;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_session::total_budget::TotalBudget;
 use clap::Args;
@@ -28,7 +28,7 @@ impl ClientArgs {
     ///
     /// # Errors
     /// Fails for those that are about the output of one run, and for an invalid budget.
-    pub fn request(&self) -> CliResult<RunRequest> {
+    pub fn request(&self) -> AppResult<RunRequest> {
         let Self { budget_total, options } = self;
         check_options(options)?;
         let total = budget_total.map(parse_total).transpose()?;
@@ -45,9 +45,9 @@ impl ClientArgs {
 ///
 /// # Errors
 /// For an amount that is not valid.
-pub fn parse_total(dollars: f64) -> CliResult<Usd> {
+pub fn parse_total(dollars: f64) -> AppResult<Usd> {
     Usd::try_from(dollars)
-        .map_err(|error| CliError::new(FailureKind::Usage, format!("--budget-total: {error}")))
+        .map_err(|error| AppError::new(FailureKind::Usage, format!("--budget-total: {error}")))
 }
 
 fn total_budget(usd: Usd) -> TotalBudget {
@@ -58,7 +58,7 @@ fn total_budget(usd: Usd) -> TotalBudget {
 ///
 /// # Errors
 /// Fails for those that are about the output of one run.
-fn check_options(options: &RunOptions) -> CliResult<()> {
+fn check_options(options: &RunOptions) -> AppResult<()> {
     let given = [
         ("--report", options.report.is_some()),
         ("--report-file", options.report_file.is_some()),
@@ -74,7 +74,7 @@ fn check_options(options: &RunOptions) -> CliResult<()> {
             let message = format!(
                 "{flag} is for one run at the command line, not for runs that another program requests"
             );
-            Err(CliError::new(FailureKind::Usage, message))
+            Err(AppError::new(FailureKind::Usage, message))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Command-line arguments for the configuration file and the workspace, common to most commands.
 
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct CommonArgs {
 
 impl CommonArgs {
     /// Returns these settings, and no others.
-    pub fn flags(&self) -> Flags {
-        Flags { config: self.config.clone(), workspace: self.workspace.clone(), ..Flags::default() }
+    pub fn overrides(&self) -> Overrides {
+        Overrides { config: self.config.clone(), workspace: self.workspace.clone(), ..Overrides::default() }
     }
 }

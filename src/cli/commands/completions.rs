@@ -1,7 +1,7 @@
 //! `agent completions`: prints a completion script generated from the definition of the command line.
 
 use crate::args::Cli;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use agent_terminal::Terminal;
 use clap::CommandFactory;
@@ -11,7 +11,7 @@ use clap_complete::Shell;
 ///
 /// # Errors
 /// Fails when standard output cannot be written.
-pub fn completions(terminal: &Terminal, shell: Shell) -> CliResult<()> {
+pub fn completions(terminal: &Terminal, shell: Shell) -> AppResult<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agent", &mut script);
     print(terminal, &String::from_utf8_lossy(&script))

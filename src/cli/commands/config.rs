@@ -3,7 +3,7 @@
 use crate::args::ConfigCommand;
 use crate::commands::common_args::CommonArgs;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::notices::unmatched_hooks;
 use agent_run::output::print;
 use agent_terminal::one_line;
@@ -16,8 +16,8 @@ const VALUE_CHARS: usize = 200;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when standard output cannot be written.
-pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliResult<()> {
-    let loaded = app.load_and_notify(&common.flags())?;
+pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> AppResult<()> {
+    let loaded = app.load_and_notify(&common.overrides())?;
     let mut text = String::new();
     match command {
         ConfigCommand::Show { origin } => {

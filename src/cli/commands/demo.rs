@@ -8,7 +8,7 @@ use agent_core::failure::FailureKind;
 use agent_engine::policy::Mode;
 use agent_process::scratch_dir::private_temp_dir;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_text::diff;
 use std::fs;
@@ -38,7 +38,7 @@ What to try next, in a repository of yours:
 ///
 /// # Errors
 /// Fails when the temporary project cannot be created, or the demonstration does not end as expected.
-pub fn demo(app: &App) -> CliResult<()> {
+pub fn demo(app: &App) -> AppResult<()> {
     let mut named = tempfile::Builder::new();
     let dir = private_temp_dir(named.prefix("agent-demo-"), &std::env::temp_dir());
     let dir = dir.map_err(|error| setup_error(&error))?;
@@ -48,7 +48,7 @@ pub fn demo(app: &App) -> CliResult<()> {
     print(&app.terminal, &format!("{INTRODUCTION}\n$ agent run \"{TASK}\" --mode yolo\n"))?;
     let code = run::run(&with_temporary_home(app, dir.path()), run_args(&project, &script));
     if code != 0 {
-        return Err(CliError::new(
+        return Err(AppError::new(
             FailureKind::Internal,
             format!("the demonstration ended with exit code {code}"),
         ));
@@ -89,6 +89,6 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-fn setup_error(error: &io::Error) -> CliError {
-    CliError::new(FailureKind::Internal, format!("cannot set up the demonstration: {error}"))
+fn setup_error(error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Internal, format!("cannot set up the demonstration: {error}"))
 }

@@ -5,7 +5,7 @@ use agent_core::failure::FailureKind;
 use agent_journal::file_history::Restoration;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::file_diff::file_diff;
 use agent_run::output::print;
 use agent_run::session_history::SessionHistory;
@@ -16,8 +16,9 @@ use agent_text::diff;
 ///
 /// # Errors
 /// Fails for an unknown session or an unreadable file, and when standard output cannot be written.
-pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
-    let loaded_session = SessionHistory::open_read_only(app, &args.common.flags(), args.session.as_deref())?;
+pub fn diff(app: &App, args: &DiffArgs) -> AppResult<()> {
+    let loaded_session =
+        SessionHistory::open_read_only(app, &args.common.overrides(), args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
     let changed = loaded_session.history.undo(args.since_step, file.as_deref());
     if changed.is_empty() {
@@ -29,14 +30,14 @@ pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
         let text = if for_person { diff::truncate(&whole) } else { whole };
         let lines: Vec<(Style, &str)> = text.lines().map(|line| (diff_style(line), line)).collect();
         app.terminal.print_lines(&lines).map_err(|error| {
-            CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+            AppError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
         })?;
     }
     Ok(())
 }
 
 /// Returns the diff of one file, with a note first if the file differs from what the session left.
-fn session_diff(loaded_session: &SessionHistory, restoration: &Restoration) -> CliResult<String> {
+fn session_diff(loaded_session: &SessionHistory, restoration: &Restoration) -> AppResult<String> {
     let Restoration { path, left, wanted, .. } = restoration;
     let now = loaded_session.state_of(path)?;
     let note = if now.is_consistent_with(left) { String::new() } else { messages::changed_by_others(path) };

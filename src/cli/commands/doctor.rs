@@ -6,8 +6,8 @@ use crate::commands::mcp_readiness;
 use crate::commands::model_readiness::{self, Readiness};
 use crate::commands::program::{self, FLEET};
 use crate::commands::trust;
-use agent_config::flags::Flags;
 use agent_config::instructions;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_engine::nested_instructions::{MAX_INSTRUCTION_BYTES, fitting};
@@ -20,7 +20,7 @@ use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::costs::{Prices, user_prices};
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::model_chain::fallback_settings;
 use agent_run::output::print;
 use agent_run::session::session_store;
@@ -48,8 +48,8 @@ async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -
 ///
 /// # Errors
 /// Fails for an invalid configuration and an unusable model, and when standard output cannot be written.
-pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
-    let flags = Flags { model: args.model, api_base: args.api_base, ..args.common.flags() };
+pub fn doctor(app: &App, args: DoctorArgs) -> AppResult<()> {
+    let flags = Overrides { model: args.model, api_base: args.api_base, ..args.common.overrides() };
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
@@ -94,7 +94,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let held = ProcessLimit::new(launcher.tier(), most);
     let _ = writeln!(text, "processes      at most {most} per command: {}", held.meaning());
     print(&app.terminal, &text)?;
-    if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
+    if models.ready { Ok(()) } else { Err(AppError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
 }
 
 /// Returns what `agent-fleet` says about the queue and the Hub; nothing where it is not installed.

@@ -5,7 +5,7 @@ use crate::commands::work_args::{WorkArgs, perform_work};
 use agent_config::flag_values::parse_usd;
 use agent_flows::eval::{self, EvalRequest};
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ pub fn eval(app: &App, args: EvalArgs) -> u8 {
 ///
 /// # Errors
 /// As [`eval::compare_measurements`].
-pub fn compare(app: &App, args: &CompareArgs) -> CliResult<()> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn compare(app: &App, args: &CompareArgs) -> AppResult<()> {
+    let settings = app.load_and_notify(&args.common.overrides())?.settings;
     eval::compare_measurements(app, &settings, &args.first, args.second.as_deref(), args.json)
 }

@@ -1,7 +1,7 @@
 //! `agent help`: the manual, embedded.
 
 use agent_core::failure::FailureKind;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::Terminal;
 use std::fmt::Write;
@@ -74,11 +74,11 @@ const PAGES: &[(&str, &str, &str)] = &[
 ///
 /// # Errors
 /// When there is no such topic, or standard output cannot be written.
-pub fn help(terminal: &Terminal, topic: Option<&str>) -> CliResult<()> {
+pub fn help(terminal: &Terminal, topic: Option<&str>) -> AppResult<()> {
     let Some(topic) = topic else { return print(terminal, &topics()) };
     let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) else {
         let message = format!("there is no help on `{topic}`.\n{}", topics());
-        return Err(CliError::new(FailureKind::Usage, message.trim_end()));
+        return Err(AppError::new(FailureKind::Usage, message.trim_end()));
     };
     let shown: Vec<&str> = text.lines().filter(|line| !line.starts_with("<!--")).collect();
     print(terminal, &shown.join("\n"))

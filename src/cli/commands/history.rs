@@ -3,7 +3,7 @@
 use crate::args::HistoryArgs;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use agent_run::session_history::SessionHistory;
 use std::collections::BTreeSet;
@@ -16,8 +16,9 @@ const COMMIT_CHARS: usize = 7;
 ///
 /// # Errors
 /// Fails for an unknown or unreadable session, and when standard output cannot be written.
-pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
-    let loaded_session = SessionHistory::open_read_only(app, &args.common.flags(), args.session.as_deref())?;
+pub fn history(app: &App, args: &HistoryArgs) -> AppResult<()> {
+    let loaded_session =
+        SessionHistory::open_read_only(app, &args.common.overrides(), args.session.as_deref())?;
     if loaded_session.history.steps().is_empty() {
         return print(&app.terminal, messages::NO_FILE_CHANGES);
     }

@@ -12,7 +12,7 @@ use agent_config::text_file::{read_own_text, read_text, resolve_inside};
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::one_line;
@@ -74,11 +74,12 @@ struct Found {
 /// # Errors
 /// Fails when there is nothing to import, for a file that cannot be read or parsed, and when the configuration cannot be
 /// written.
-pub fn import(app: &App, args: &ImportArgs) -> CliResult<()> {
-    let (_, workspace) = load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
+pub fn import(app: &App, args: &ImportArgs) -> AppResult<()> {
+    let (_, workspace) =
+        load::state_and_workspace(&args.common.overrides(), &app.environment).map_err(wrong)?;
     let source = if args.user {
         let home = app.environment.home();
-        let home = home.ok_or_else(|| CliError::new(FailureKind::Config, messages::IMPORT_NO_HOME))?;
+        let home = home.ok_or_else(|| AppError::new(FailureKind::Config, messages::IMPORT_NO_HOME))?;
         Source { app, target: Target::User, root: home.to_owned() }
     } else {
         Source { app, target: Target::Project, root: workspace.clone() }
@@ -91,7 +92,7 @@ pub fn import(app: &App, args: &ImportArgs) -> CliResult<()> {
     }
     if found.files.is_empty() && found.settings.is_empty() && found.instructions.is_empty() {
         let (claude, codex) = (source.shown(claude::USER_FILE), source.shown(codex::FILE));
-        return Err(CliError::new(FailureKind::Request, messages::nothing_to_import(&claude, &codex)));
+        return Err(AppError::new(FailureKind::Request, messages::nothing_to_import(&claude, &codex)));
     }
     let has_secret = |text: &str| app.redact(text) != text;
     let imported = import::combine(found.settings, source.target, has_secret).map_err(wrong)?;
@@ -109,7 +110,7 @@ pub fn import(app: &App, args: &ImportArgs) -> CliResult<()> {
 
 impl Source<'_> {
     /// Adds the settings of `agent` to `found`.
-    fn find(&self, agent: ForeignAgent, found: &mut Found) -> CliResult<()> {
+    fn find(&self, agent: ForeignAgent, found: &mut Found) -> AppResult<()> {
         let is_user = self.target == Target::User;
         match agent {
             ForeignAgent::Claude => {
@@ -137,7 +138,7 @@ impl Source<'_> {
     }
 
     /// Reads a settings file; one of the project only below its root, one of the user only if no other user may write it.
-    fn read(&self, file: &'static str, found: &mut Found) -> CliResult<Option<String>> {
+    fn read(&self, file: &'static str, found: &mut Found) -> AppResult<Option<String>> {
         let text = match self.target {
             Target::User => read_own_text(&self.root.join(file), MAX_CONFIG_BYTES),
             Target::Project => resolve_inside(&self.root, file.as_ref())
@@ -170,7 +171,7 @@ fn write(
     files: &[String],
     imported: &Imported,
     args: &ImportArgs,
-) -> CliResult<bool> {
+) -> AppResult<bool> {
     if imported.config.is_empty() {
         print(&source.app.terminal, &format!("{}\n", messages::IMPORT_NO_SETTINGS))?;
         return Ok(false);
@@ -189,13 +190,13 @@ fn write(
                 return project_files::preview(source.app, &heading, &text).map(|()| true);
             }
             create_private_dir(&root).map_err(|error| {
-                CliError::new(FailureKind::Request, format!("cannot create {}: {error}", root.display()))
+                AppError::new(FailureKind::Request, format!("cannot create {}: {error}", root.display()))
             })?;
             (root, NewFile { path: USER_FILE, shown, text, mode: Some(Mode::RUSR | Mode::WUSR) })
         }
     };
     let root = Workspace::open(&root)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     project_files::write(source.app, &root, &[file], args.write)?;
     Ok(true)
 }
@@ -221,6 +222,6 @@ fn lists(imported: &Imported) -> String {
     text
 }
 
-fn wrong(error: ConfigError) -> CliError {
-    CliError { kind: FailureKind::Config, cause: error.into() }
+fn wrong(error: ConfigError) -> AppError {
+    AppError { kind: FailureKind::Config, cause: error.into() }
 }

@@ -12,7 +12,7 @@ use agent_core::language::Language;
 use agent_engine::nested_instructions::INSTRUCTION_FILES;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::{PromptAnswer, PromptQuestion, one_line};
 use agent_workspace::Workspace;
@@ -52,19 +52,19 @@ pub struct InitArgs {
 /// # Errors
 /// Fails for an unknown or missing preset, an invalid configuration, a link that leaves the workspace, and when a file cannot
 /// be written.
-pub fn init(app: &App, args: &InitArgs) -> CliResult<()> {
-    let wrong = |error: ConfigError| CliError { kind: FailureKind::Config, cause: error.into() };
+pub fn init(app: &App, args: &InitArgs) -> AppResult<()> {
+    let wrong = |error: ConfigError| AppError { kind: FailureKind::Config, cause: error.into() };
     let presets = presets::all().map_err(wrong)?;
     if args.list_presets {
         return print(&app.terminal, &list(&presets));
     }
-    let (_, root) = load::state_and_workspace(&args.common.flags(), &app.environment).map_err(wrong)?;
+    let (_, root) = load::state_and_workspace(&args.common.overrides(), &app.environment).map_err(wrong)?;
     let preset = match &args.preset {
         Some(name) => find(&presets, name)?,
         None => propose(app, &presets, &root)?,
     };
     let workspace = Workspace::open(&root)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
     let files = files(app, preset, &root)?;
     project_files::write(app, &workspace, &files, args.write)?;
     if args.write.dry_run {
@@ -85,19 +85,19 @@ fn names(presets: &[Preset]) -> String {
     presets.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
 }
 
-fn find<'a>(presets: &'a [Preset], name: &str) -> CliResult<&'a Preset> {
+fn find<'a>(presets: &'a [Preset], name: &str) -> AppResult<&'a Preset> {
     let unknown = || messages::unknown_preset(&one_line(name, NAME_CHARS), &names(presets));
     let found = presets.iter().find(|preset| preset.name == name);
-    found.ok_or_else(|| CliError::new(FailureKind::Usage, unknown()))
+    found.ok_or_else(|| AppError::new(FailureKind::Usage, unknown()))
 }
 
 /// Asks whether to write the first preset that fits the files in `root`. Without a terminal, the error names it.
-fn propose<'a>(app: &App, presets: &'a [Preset], root: &Path) -> CliResult<&'a Preset> {
+fn propose<'a>(app: &App, presets: &'a [Preset], root: &Path) -> AppResult<&'a Preset> {
     let Some((preset, file)) = presets::fitting(presets, root) else {
-        return Err(CliError::new(FailureKind::Usage, messages::no_preset_fits(&names(presets))));
+        return Err(AppError::new(FailureKind::Usage, messages::no_preset_fits(&names(presets))));
     };
     if !app.terminal.can_ask() {
-        return Err(CliError::new(FailureKind::Usage, messages::preset_proposal(preset.name, &file)));
+        return Err(AppError::new(FailureKind::Usage, messages::preset_proposal(preset.name, &file)));
     }
     let question = PromptQuestion {
         language: Language::En,
@@ -110,13 +110,13 @@ fn propose<'a>(app: &App, presets: &'a [Preset], root: &Path) -> CliResult<&'a P
     match app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })? {
         PromptAnswer::Yes => Ok(preset),
         PromptAnswer::Always | PromptAnswer::No(_) | PromptAnswer::Abort => {
-            Err(CliError::new(FailureKind::Request, messages::NOTHING_WRITTEN))
+            Err(AppError::new(FailureKind::Request, messages::NOTHING_WRITTEN))
         }
     }
 }
 
 /// Returns the files of `preset`. Instructions that the project has under another name are not displaced by a `.agent.md`.
-fn files(app: &App, preset: &Preset, root: &Path) -> CliResult<Vec<NewFile>> {
+fn files(app: &App, preset: &Preset, root: &Path) -> AppResult<Vec<NewFile>> {
     let new = |path: &'static str, text: &str| NewFile {
         path,
         shown: path.to_owned(),

@@ -15,7 +15,7 @@ use agent_process::scratch_dir::ScratchDir;
 use agent_run::app::App;
 use agent_run::approver::InteractionOptions;
 use agent_run::assemble::{self, EngineParts};
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::session::session_store;
 use agent_run::toolbox::toolbox;
 use agent_run::undo_store;
@@ -61,7 +61,7 @@ impl WorkspaceCopy {
     ///
     /// # Errors
     /// Fails when the workspace cannot be copied, or the configuration forbids tools.
-    pub fn prepare(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
+    pub fn prepare(app: &App, settings: &Settings, id: &str, records: &[Record]) -> AppResult<Self> {
         let scratch = scratch(settings)?;
         let root = scratch.path().canonicalize().map_err(|error| copy_error(settings, &error))?;
         let (copy, copied) = copy_workspace_into(app, settings, &root)?;
@@ -97,7 +97,7 @@ impl WorkspaceCopy {
 
 /// Creates the engine that works in the copy, and the recorder of its results. It has no network tools; where commands have no
 /// filesystem view of their own, it runs neither commands nor hooks.
-fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastToolEnd)> {
+fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> AppResult<(Engine, LastToolEnd)> {
     own.web.enabled = false;
     own.web.search.provider = None;
     if !launcher.tier().has_own_view() {
@@ -125,7 +125,7 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
 }
 
 /// Copies the workspace below `root`, under its own name, because programs may report that name.
-fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, CopySummary)> {
+fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> AppResult<(PathBuf, CopySummary)> {
     let name = settings.workspace.file_name().unwrap_or(OsStr::new("workspace"));
     let copy = root.join("copy").join(name);
     create_private_dir(&copy).map_err(|error| copy_error(settings, &error))?;
@@ -144,7 +144,7 @@ fn language(records: &[Record]) -> Language {
 }
 
 /// Creates a directory for the copy in the cache directory, and never in the workspace.
-fn scratch(settings: &Settings) -> CliResult<ScratchDir> {
+fn scratch(settings: &Settings) -> AppResult<ScratchDir> {
     let cache = &settings.directories.cache;
     create_private_dir(cache).map_err(|error| copy_error(settings, &error))?;
     let real = cache.canonicalize().map_err(|error| copy_error(settings, &error))?;
@@ -153,14 +153,14 @@ fn scratch(settings: &Settings) -> CliResult<ScratchDir> {
             &settings.workspace.display().to_string(),
             &real.display().to_string(),
         );
-        return Err(CliError::new(FailureKind::Config, message));
+        return Err(AppError::new(FailureKind::Config, message));
     }
     ScratchDir::new(&real.join("replay")).map_err(|error| copy_error(settings, &error))
 }
 
-fn copy_error(settings: &Settings, why: &impl ToString) -> CliError {
+fn copy_error(settings: &Settings, why: &impl ToString) -> AppError {
     let workspace = settings.workspace.display().to_string();
-    CliError::new(FailureKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
+    AppError::new(FailureKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
 }
 
 /// Returns `settings` for tools that work in `copy`: everything that commands can change is below `root`. The user's own

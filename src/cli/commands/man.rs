@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
@@ -21,14 +21,14 @@ const COLUMNS: usize = 78;
 ///
 /// # Errors
 /// Fails when the directory, a page or standard output cannot be written.
-pub fn man(app: &App, directory: Option<&Path>) -> CliResult<()> {
+pub fn man(app: &App, directory: Option<&Path>) -> AppResult<()> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(directory) = directory else { return print(&app.terminal, &page(&command)) };
     let written = std::fs::create_dir_all(directory).and_then(|()| write_pages(&command, directory));
     written.map_err(|error| {
         let message = format!("cannot write the pages to {}: {error}", directory.display());
-        CliError::new(FailureKind::Request, message)
+        AppError::new(FailureKind::Request, message)
     })?;
     print(&app.terminal, &format!("the pages are in {0}: man -l {0}/agent.1", directory.display()))
 }

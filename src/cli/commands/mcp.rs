@@ -6,8 +6,8 @@ use crate::commands::mcp_login::{login, logout};
 use crate::commands::run_args::RunOptions;
 use agent_bridges::mcp_serve::serve;
 use agent_config::error::did_you_mean;
-use agent_config::flags::Flags;
 use agent_config::mcp::McpServer;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
@@ -17,7 +17,7 @@ use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::mcp;
 use agent_run::output::print;
 use agent_terminal::Style;
@@ -40,7 +40,7 @@ pub struct Contacted {
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
-pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
+pub fn mcp(app: &App, args: McpArgs) -> AppResult<()> {
     match args.command {
         Some(McpCommand::Serve(args)) => return serve(app, args.request()?),
         None if is_piped() && !args.json => {
@@ -50,7 +50,7 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
         }
         _ => {}
     }
-    let flags = Flags { mcp_config: args.mcp_config, ..args.common.flags() };
+    let flags = Overrides { mcp_config: args.mcp_config, ..args.common.overrides() };
     let settings = app.load_and_notify(&flags)?.settings;
     directories::prepare(&settings)?;
     app.block_on(async {
@@ -84,7 +84,7 @@ fn is_piped() -> bool {
 ///
 /// # Errors
 /// Fails when the sandbox is unusable, or the accepted tools cannot be read.
-pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
+pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> AppResult<Vec<Contacted>> {
     let launcher = assemble::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
@@ -107,28 +107,28 @@ pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliR
 }
 
 /// Returns the settings of the server called `name`.
-fn configured<'a>(settings: &'a Settings, name: &str) -> CliResult<&'a McpServer> {
+fn configured<'a>(settings: &'a Settings, name: &str) -> AppResult<&'a McpServer> {
     if let Some((_, server)) = settings.mcp.enabled().find(|(known, _)| *known == name) {
         return Ok(server);
     }
     let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
     let hint = did_you_mean(name, known.iter().copied());
     let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
-    Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")))
+    Err(AppError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")))
 }
 
 /// Starts the server called `name`.
-async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted> {
+async fn one(app: &App, settings: &Settings, name: &str) -> AppResult<Contacted> {
     configured(settings, name)?;
     contact(app, settings, Some(name)).await?.pop().ok_or_else(|| unusable(name, "it is not configured"))
 }
 
-fn unusable(name: &str, why: &str) -> CliError {
-    CliError::new(FailureKind::Request, messages::mcp_server_unusable(name, why))
+fn unusable(name: &str, why: &str) -> AppError {
+    AppError::new(FailureKind::Request, messages::mcp_server_unusable(name, why))
 }
 
-fn unreadable(error: &std::io::Error) -> CliError {
-    CliError::new(FailureKind::Request, format!("the accepted tools cannot be read: {error}"))
+fn unreadable(error: &std::io::Error) -> AppError {
+    AppError::new(FailureKind::Request, format!("the accepted tools cannot be read: {error}"))
 }
 
 fn list(contacted: &[Contacted], as_json: bool) -> String {
@@ -161,7 +161,7 @@ fn list(contacted: &[Contacted], as_json: bool) -> String {
     if rows.is_empty() { "no MCP server is configured; see `agent help mcp`\n".to_owned() } else { text }
 }
 
-fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
+fn show(it: &Contacted, as_json: bool) -> AppResult<String> {
     let name = &it.name;
     let (_, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
@@ -180,12 +180,12 @@ fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
     Ok(text)
 }
 
-fn pin(settings: &Settings, it: &Contacted, as_json: bool) -> CliResult<String> {
+fn pin(settings: &Settings, it: &Contacted, as_json: bool) -> AppResult<String> {
     let name = &it.name;
     let (server, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
     mcp::accept(settings, server, &started.connection.protocol, tools)
-        .map_err(|error| CliError::new(FailureKind::Request, messages::mcp_pins_not_stored(&error)))?;
+        .map_err(|error| AppError::new(FailureKind::Request, messages::mcp_pins_not_stored(&error)))?;
     if as_json {
         let changes = it.accepted.as_ref().map(|before| before.changes(tools)).unwrap_or_default();
         let document = json!({ "name": name, "tools": tools.len(), "hash": hash_of_all(tools), "changed": changes.changed,

@@ -9,7 +9,7 @@ use agent_mcp::login::{LoginOptions, PendingLogin};
 use agent_mcp::login_store::Login;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::mcp;
 use agent_run::output::print;
 use agent_terminal::Style;
@@ -32,11 +32,11 @@ pub async fn login(
     server: &McpServer,
     scopes: &[String],
     as_json: bool,
-) -> CliResult<()> {
-    let failed = |why: String| CliError::new(FailureKind::Request, messages::mcp_login_failed(name, &why));
+) -> AppResult<()> {
+    let failed = |why: String| AppError::new(FailureKind::Request, messages::mcp_login_failed(name, &why));
     let http = http_server(app, settings, name, server)?;
     if server.has_token() {
-        return Err(CliError::new(FailureKind::Usage, messages::mcp_login_unused(name)));
+        return Err(AppError::new(FailureKind::Usage, messages::mcp_login_unused(name)));
     }
     let before = http.login.load().ok().flatten();
     let options = options(app, server, &http, before.as_ref(), scopes).map_err(failed)?;
@@ -71,10 +71,10 @@ pub fn logout(
     name: &str,
     server: &McpServer,
     as_json: bool,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let http = http_server(app, settings, name, server)?;
     let was_there = http.login.delete().map_err(|error| {
-        CliError::new(FailureKind::Request, format!("the login at {name} cannot be deleted: {error}"))
+        AppError::new(FailureKind::Request, format!("the login at {name} cannot be deleted: {error}"))
     })?;
     let text = if as_json {
         format!("{:#}\n", json!({ "name": name, "deleted": was_there }))
@@ -84,12 +84,12 @@ pub fn logout(
     print(&app.terminal, &text)
 }
 
-fn http_server(app: &App, settings: &Settings, name: &str, server: &McpServer) -> CliResult<HttpServer> {
+fn http_server(app: &App, settings: &Settings, name: &str, server: &McpServer) -> AppResult<HttpServer> {
     let Some(url) = &server.url else {
-        return Err(CliError::new(FailureKind::Usage, messages::mcp_no_login(name)));
+        return Err(AppError::new(FailureKind::Usage, messages::mcp_no_login(name)));
     };
     mcp::http_server(app, settings, url, server)
-        .map_err(|why| CliError::new(FailureKind::Config, messages::mcp_server_unusable(name, &why)))
+        .map_err(|why| AppError::new(FailureKind::Config, messages::mcp_server_unusable(name, &why)))
 }
 
 fn options(

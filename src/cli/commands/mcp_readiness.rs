@@ -5,7 +5,7 @@ use agent_config::load::LoadedConfig;
 use agent_config::trust::TrustStatus;
 use agent_mcp::definition::harmless;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const ERROR_CHARS: usize = 400;
 ///
 /// # Errors
 /// Fails when the sandbox is unusable, or the accepted tools cannot be read.
-pub async fn servers(app: &App, loaded: &LoadedConfig) -> CliResult<String> {
+pub async fn servers(app: &App, loaded: &LoadedConfig) -> AppResult<String> {
     let settings = &loaded.settings;
     let checked = settings.mcp.servers.iter().map(|(name, server)| async move {
         let state = if server.enabled {
@@ -29,7 +29,7 @@ pub async fn servers(app: &App, loaded: &LoadedConfig) -> CliResult<String> {
         } else {
             format!("disabled by {SERVER_KEYS}{name}.enabled")
         };
-        CliResult::Ok((name.as_str(), state))
+        AppResult::Ok((name.as_str(), state))
     });
     let mut text = String::new();
     let untrusted = untrusted(loaded).into_iter();
@@ -42,7 +42,7 @@ pub async fn servers(app: &App, loaded: &LoadedConfig) -> CliResult<String> {
 }
 
 /// Starts the server called `name`, ends it, and describes the result in one line.
-async fn state(app: &App, loaded: &LoadedConfig, name: &str) -> CliResult<String> {
+async fn state(app: &App, loaded: &LoadedConfig, name: &str) -> AppResult<String> {
     let begun = app.source.elapsed();
     let contacted = contact(app, &loaded.settings, Some(name)).await?;
     let millis = app.source.elapsed().saturating_sub(begun).as_millis();

@@ -7,7 +7,7 @@ use agent_messages as messages;
 use agent_process::editor::run_editor;
 use agent_run::app::App;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use clap::Subcommand;
 use std::fmt::Write as _;
@@ -37,8 +37,8 @@ pub enum MemoryCommand {
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unusable entry, and when the file cannot be read or written.
-pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) -> CliResult<()> {
-    let settings = app.load_and_notify(&common.flags())?.settings;
+pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) -> AppResult<()> {
+    let settings = app.load_and_notify(&common.overrides())?.settings;
     let memory = Memory::new(&settings.state);
     let removed = |number: usize| print(&app.terminal, &messages::memory_removed(number));
     match command {
@@ -53,7 +53,7 @@ pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) ->
         }
         Some(MemoryCommand::Rm { number }) => {
             match memory.remove(|at, _| at == number).map_err(|error| failed(&error))? {
-                0 => Err(CliError::new(FailureKind::Request, format!("there is no entry {number}"))),
+                0 => Err(AppError::new(FailureKind::Request, format!("there is no entry {number}"))),
                 one => removed(one),
             }
         }
@@ -62,7 +62,7 @@ pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) ->
     }
 }
 
-fn list(app: &App, memory: &Memory) -> CliResult<()> {
+fn list(app: &App, memory: &Memory) -> AppResult<()> {
     let entries = memory.entries().map_err(|error| failed(&error.into()))?;
     if entries.is_empty() {
         return print(&app.terminal, messages::NO_MEMORY);
@@ -74,10 +74,10 @@ fn list(app: &App, memory: &Memory) -> CliResult<()> {
     print(&app.terminal, &text)
 }
 
-fn edit(app: &App, memory: &Memory) -> CliResult<()> {
+fn edit(app: &App, memory: &Memory) -> AppResult<()> {
     let variable = |name| app.environment.get(name).filter(|value| !value.trim().is_empty());
     let Some(editor) = variable("VISUAL").or_else(|| variable("EDITOR")) else {
-        return Err(CliError::new(
+        return Err(AppError::new(
             FailureKind::Usage,
             "agent memory edit needs an editor: export VISUAL or EDITOR",
         ));
@@ -86,16 +86,16 @@ fn edit(app: &App, memory: &Memory) -> CliResult<()> {
     match status {
         Ok(status) if status.success() => list(app, memory),
         Ok(status) => {
-            Err(CliError::new(FailureKind::Request, format!("the editor `{editor}` failed ({status})")))
+            Err(AppError::new(FailureKind::Request, format!("the editor `{editor}` failed ({status})")))
         }
         Err(error) => Err(failed(&error.into())),
     }
 }
 
-fn failed(error: &MemoryError) -> CliError {
+fn failed(error: &MemoryError) -> AppError {
     let kind = match error {
         MemoryError::Length | MemoryError::Secret => FailureKind::Usage,
         MemoryError::Io(_) => FailureKind::Request,
     };
-    CliError::new(kind, error.to_string())
+    AppError::new(kind, error.to_string())
 }

@@ -9,7 +9,7 @@ use agent_llm::model_table::{
 use agent_messages::thousands;
 use agent_run::app::App;
 use agent_run::costs::user_prices;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::one_line;
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ pub fn models(
     command: Option<ModelsCommand>,
     filter: Option<String>,
     common: &CommonArgs,
-) -> CliResult<()> {
-    let own = user_prices(&app.load_and_notify(&common.flags())?.settings.costs)?;
+) -> AppResult<()> {
+    let own = user_prices(&app.load_and_notify(&common.overrides())?.settings.costs)?;
     let text = match command {
         Some(ModelsCommand::Show { model }) => show(&model, &own)?,
         None => list(&filter.unwrap_or_default(), &own),
@@ -60,14 +60,14 @@ fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
     text
 }
 
-fn show(wanted: &str, own: &BTreeMap<String, Model>) -> CliResult<String> {
+fn show(wanted: &str, own: &BTreeMap<String, Model>) -> AppResult<String> {
     let Some(known) = look_up(wanted, own) else {
         let wanted = one_line(wanted, NAME_CHARS);
         let message = format!(
             "the price of `{wanted}` is not known: its cost is reported as null. `agent models FILTER` lists what is \
              known, `costs.prices_file` adds to it (`agent help costs`)"
         );
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     };
     let ModelInfo::Listed(name, model) = known else {
         return Ok(format!("{}\nprice     free: it runs on this machine\n", one_line(wanted, NAME_CHARS)));

@@ -5,7 +5,7 @@ use crate::commands::work_args::{WorkArgs, perform_or_resume};
 use agent_config::flag_values::parse_usd;
 use agent_flows::parallel::{self, ParallelRequest, Required};
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -101,6 +101,6 @@ pub fn parallel(app: &App, args: ParallelArgs) -> u8 {
 ///
 /// # Errors
 /// As [`parallel::clean_up`].
-pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<u8> {
-    parallel::clean_up(app, &args.common.flags(), args.id.as_deref(), args.force)
+pub fn clean_up(app: &App, args: &CleanupArgs) -> AppResult<u8> {
+    parallel::clean_up(app, &args.common.overrides(), args.id.as_deref(), args.force)
 }

@@ -35,7 +35,7 @@ pub fn pipeline(app: &App, args: PipelineArgs) -> u8 {
     if let [word, file] = args.words.as_slice()
         && word == VALIDATE
     {
-        return match validate(app, &run.flags(), file.as_ref()) {
+        return match validate(app, &run.effective_overrides(), file.as_ref()) {
             Ok(()) => 0,
             Err(error) => end_command(app, PipelineRequest::NAME, &run, Err(error)),
         };

@@ -2,7 +2,7 @@
 
 use crate::args::PolicyCommand;
 use crate::commands::common_args::CommonArgs;
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::decision::Decision;
 use agent_core::failure::FailureKind;
@@ -15,7 +15,7 @@ use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::deciding_engine::deciding_engine;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::mcp::{McpOptions, McpServers};
 use agent_run::output::print;
 use agent_run::subagents;
@@ -32,11 +32,11 @@ use std::rc::Rc;
 /// # Errors
 /// Fails for an invalid configuration, an unknown tool or invalid arguments, and when standard output cannot be
 /// written.
-pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResult<()> {
+pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> AppResult<()> {
     let PolicyCommand::Test { call, agent, mode } = command;
     let call = call.join(" ");
     let (name, target_text) = call.trim().split_once(char::is_whitespace).unwrap_or((call.trim(), ""));
-    let loaded = app.load_and_notify(&Flags { agent, mode, ..common.flags() })?;
+    let loaded = app.load_and_notify(&Overrides { agent, mode, ..common.overrides() })?;
     let settings = &loaded.settings;
     let launcher = assemble::launcher(app, settings)?;
     let mut toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
@@ -44,7 +44,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
         toolbox = app.block_on(with_accepted_tools(app, settings, &launcher, toolbox))?;
     }
     let engine = deciding_engine(app, settings, (launcher, toolbox))?;
-    let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);
+    let wrong = |problem: String| AppError::new(FailureKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let target_text = target_text.trim();
     let args = target_text
@@ -65,7 +65,7 @@ async fn with_accepted_tools(
     settings: &Settings,
     launcher: &Launcher,
     toolbox: Toolbox,
-) -> CliResult<Toolbox> {
+) -> AppResult<Toolbox> {
     let options = McpOptions { dry_run: true, ask_until: None, hosted: Vec::new() };
     let mut servers = McpServers::start(app, settings, launcher, options).await;
     let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));

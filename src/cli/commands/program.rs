@@ -6,7 +6,7 @@ use agent_messages as messages;
 use agent_process::program;
 use agent_run::app::App;
 use agent_run::code_health::HEALTH;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub enum FleetCommand {
 ///
 /// # Errors
 /// When the program is not installed, or cannot be started.
-pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
+pub fn fleet(app: &App, command: FleetCommand) -> AppResult<u8> {
     let (name, args) = match command {
         FleetCommand::Submit(Described(args)) => ("submit", args),
         FleetCommand::Tasks(Described(args)) => ("tasks", args),
@@ -57,7 +57,7 @@ pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
 ///
 /// # Errors
 /// When the program is not installed, or cannot be started.
-pub fn health(app: &App, args: ProgramArgs) -> CliResult<u8> {
+pub fn health(app: &App, args: ProgramArgs) -> AppResult<u8> {
     perform(app, HEALTH, "health", args)
 }
 
@@ -65,9 +65,9 @@ pub fn health(app: &App, args: ProgramArgs) -> CliResult<u8> {
 ///
 /// # Errors
 /// When the program is not installed, or cannot be started.
-fn perform(app: &App, name: &str, command: &str, args: ProgramArgs) -> CliResult<u8> {
+fn perform(app: &App, name: &str, command: &str, args: ProgramArgs) -> AppResult<u8> {
     let path = find(app, name).ok_or_else(|| {
-        CliError::new(
+        AppError::new(
             FailureKind::Config,
             messages::program_missing(
                 &format!("agent {command}"),
@@ -79,7 +79,7 @@ fn perform(app: &App, name: &str, command: &str, args: ProgramArgs) -> CliResult
     let words: Vec<OsString> = std::iter::once(command.into()).chain(args.words).collect();
     let error = program::replace_with(&path, &words);
     let message = messages::program_not_started(&path.to_string_lossy(), &error);
-    Err(CliError::new(FailureKind::Config, message))
+    Err(AppError::new(FailureKind::Config, message))
 }
 
 /// Returns where the program `name` is.

@@ -6,7 +6,7 @@ use agent_config::text_file::resolve_inside;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_workspace::Workspace;
 use agent_workspace::error::FileError;
@@ -50,11 +50,11 @@ enum Current {
 ///
 /// # Errors
 /// Fails for a link that leaves the directory, and when a file cannot be read or written.
-pub fn write(app: &App, workspace: &Workspace, files: &[NewFile], options: WriteOptions) -> CliResult<()> {
+pub fn write(app: &App, workspace: &Workspace, files: &[NewFile], options: WriteOptions) -> AppResult<()> {
     let planned: Vec<(&NewFile, RelPath, Current)> = files
         .iter()
         .map(|file| current(workspace, file).map(|(path, current)| (file, path, current)))
-        .collect::<CliResult<_>>()?;
+        .collect::<AppResult<_>>()?;
     for (file, path, current) in planned {
         let exists = !matches!(current, Current::Absent);
         if options.dry_run && !matches!(current, Current::Same) {
@@ -82,13 +82,13 @@ pub fn write(app: &App, workspace: &Workspace, files: &[NewFile], options: Write
 ///
 /// # Errors
 /// Fails when standard output cannot be written.
-pub fn preview(app: &App, heading: &str, text: &str) -> CliResult<()> {
+pub fn preview(app: &App, heading: &str, text: &str) -> AppResult<()> {
     print(&app.terminal, &format!("\n{heading}\n{}", app.redact(text)))
 }
 
 /// Returns the path of `file` and what is there now.
-fn current(workspace: &Workspace, file: &NewFile) -> CliResult<(RelPath, Current)> {
-    let refuse = |error: ConfigError| CliError { kind: FailureKind::Config, cause: error.into() };
+fn current(workspace: &Workspace, file: &NewFile) -> AppResult<(RelPath, Current)> {
+    let refuse = |error: ConfigError| AppError { kind: FailureKind::Config, cause: error.into() };
     let relative = Path::new(file.path);
     for part in relative.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let shown = || part.to_string_lossy().into_owned();
@@ -107,11 +107,11 @@ fn current(workspace: &Workspace, file: &NewFile) -> CliResult<(RelPath, Current
     Ok((path, current))
 }
 
-fn replace(workspace: &Workspace, file: &NewFile, path: &RelPath, expected: &Expected<'_>) -> CliResult<()> {
+fn replace(workspace: &Workspace, file: &NewFile, path: &RelPath, expected: &Expected<'_>) -> AppResult<()> {
     let written = workspace.replace_with_mode(path, expected, file.text.as_bytes(), file.mode);
     written.map(drop).map_err(|error| failed(file, &error.to_string()))
 }
 
-fn failed(file: &NewFile, why: &str) -> CliError {
-    CliError::new(FailureKind::Request, format!("cannot write {}: {why}", file.shown))
+fn failed(file: &NewFile, why: &str) -> AppError {
+    AppError::new(FailureKind::Request, format!("cannot write {}: {why}", file.shown))
 }

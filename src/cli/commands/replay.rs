@@ -2,7 +2,7 @@
 
 use crate::args::ReplayArgs;
 use crate::commands::live_tools::WorkspaceCopy;
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::event::Event;
 use agent_core::failure::FailureKind;
 use agent_core::stop_reason::StopReason;
@@ -10,7 +10,7 @@ use agent_journal::read;
 use agent_journal::session_store::SessionError;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_run::session::{session_store, use_state_with};
@@ -28,19 +28,20 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
     }
 }
 
-fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
-    let mut settings = app.load_and_notify(&Flags { mode: args.mode, ..args.common.flags() })?.settings;
+fn compare(app: &App, args: &ReplayArgs) -> AppResult<ExitCode> {
+    let mut settings =
+        app.load_and_notify(&Overrides { mode: args.mode, ..args.common.overrides() })?.settings;
     use_state_with(&mut settings, args.session.as_deref());
     let store = session_store(&settings);
     let id = store.id_or_last_ended(args.session.as_deref())?;
     let reading = read::read(&store.journal_path(&id)?)
         .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
     if reading.is_newer_version {
-        return Err(CliError::new(FailureKind::Session, messages::REPLAY_LATER_VERSION));
+        return Err(AppError::new(FailureKind::Session, messages::REPLAY_LATER_VERSION));
     }
     if !reading.incomplete.is_empty() {
         let lacks = messages::journal_incomplete(&reading.incomplete);
-        return Err(CliError::new(FailureKind::Session, messages::replayed_unknown(&lacks)));
+        return Err(AppError::new(FailureKind::Session, messages::replayed_unknown(&lacks)));
     }
     let records = &reading.records;
     let (replayed, calls) = app.block_on(async {
@@ -51,7 +52,7 @@ fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
         Ok((replayed, live.map_or_else(String::new, describe_calls)))
     })?;
     let Some(last) = replayed.last() else {
-        return Err(CliError::new(FailureKind::Session, messages::NOTHING_TO_REPLAY));
+        return Err(AppError::new(FailureKind::Session, messages::NOTHING_TO_REPLAY));
     };
     print(&app.terminal, &app.redactor(&settings).text(&(describe_runs(&replayed) + &calls)))?;
     Ok(match last.outcome {

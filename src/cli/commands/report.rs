@@ -4,7 +4,7 @@ use crate::commands::common_args::CommonArgs;
 use agent_core::failure::FailureKind;
 use agent_report::session_report::{ReportFormat, markdown};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::report_file::ReportFile;
 use agent_run::requested_report::{rendered, session_report};
@@ -33,8 +33,8 @@ pub struct ReportArgs {
 ///
 /// # Errors
 /// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
-pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
-    let mut settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn report(app: &App, args: &ReportArgs) -> AppResult<()> {
+    let mut settings = app.load_and_notify(&args.common.overrides())?.settings;
     use_state_with(&mut settings, args.session.as_deref());
     let id = session_store(&settings).id_or_last_ended(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;
@@ -46,6 +46,6 @@ pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
     };
     let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &report)?;
     ReportFile::at(path.clone()).replace(&text).map_err(|error| {
-        CliError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
+        AppError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
     })
 }

@@ -16,7 +16,7 @@ use agent_report::OutputFormat;
 use agent_report::answer_shown::AnswerShown;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::preparation::PromptData;
 use agent_run::request::{AnswerSchema, RunRequest, Task};
@@ -45,7 +45,7 @@ pub fn review(app: &App, args: &ReviewArgs) -> u8 {
     let mut request = RunRequest { prompt_is_data: true, ..args.options.request() };
     let prepared = unusable_option(&args.options).map_or(Ok(()), Err).and_then(|()| {
         request.overrides.agent = Some(REVIEWER.to_owned());
-        let settings = app.load(&request.flags())?.settings;
+        let settings = app.load(&request.effective_overrides())?.settings;
         Ok((changes(app, &settings, args.base.as_deref())?, settings))
     });
     let (diff, settings) = match prepared {
@@ -71,24 +71,24 @@ pub fn review(app: &App, args: &ReviewArgs) -> u8 {
 }
 
 /// Returns the error about an option of `run` that a review does not have.
-fn unusable_option(options: &RunOptions) -> Option<CliError> {
+fn unusable_option(options: &RunOptions) -> Option<AppError> {
     let option = match options {
         RunOptions { agent: Some(_), .. } => "--agent",
         RunOptions { output_schema: Some(_), .. } => "--output-schema",
         RunOptions { review_changes: true, .. } => "--review",
         _ => return None,
     };
-    Some(CliError::new(FailureKind::Usage, messages::no_review_option(option)))
+    Some(AppError::new(FailureKind::Usage, messages::no_review_option(option)))
 }
 
 /// Returns the changes to review.
-fn changes(app: &App, settings: &Settings, base: Option<&str>) -> CliResult<ReviewDiff> {
+fn changes(app: &App, settings: &Settings, base: Option<&str>) -> AppResult<ReviewDiff> {
     let launcher = assemble::launcher(app, settings)?;
     let (workspace, policy) = assemble::guarded_workspace(app, settings, launcher.tier())?;
     let hidden = |path: &str| policy.is_sensitive(path);
     app.block_on(async {
         let diff = ReviewDiff::new(&launcher, &workspace, base, hidden).await;
-        diff.map_err(|why| CliError::new(FailureKind::Config, messages::changes_unknown(&why)))
+        diff.map_err(|why| AppError::new(FailureKind::Config, messages::changes_unknown(&why)))
     })
 }
 

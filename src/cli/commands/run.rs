@@ -3,7 +3,7 @@
 use crate::commands::run_args::{ResumeArgs, RunArgs};
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::CliError;
+use agent_run::error::AppError;
 use agent_run::preparation::Preparation;
 use agent_run::prompt::read_prompt;
 use agent_run::request::{RunRequest, Task};
@@ -28,12 +28,12 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
     let (id, prompt) = match (args.last, args.id, args.prompt) {
         (true, prompt, None) => (None, prompt),
         (true, Some(_), Some(_)) => {
-            let error = CliError::new(FailureKind::Usage, "use either an id or `--last`, not both");
+            let error = AppError::new(FailureKind::Usage, "use either an id or `--last`, not both");
             return run_task(app, request, Err(error));
         }
         (false, None, _) => {
             let message = "no session: use `agent resume ID` or `agent resume --last`; `agent sessions list` lists the sessions";
-            return run_task(app, request, Err(CliError::new(FailureKind::Usage, message)));
+            return run_task(app, request, Err(AppError::new(FailureKind::Usage, message)));
         }
         (_, id, prompt) => (id, prompt),
     };

@@ -2,7 +2,7 @@
 
 use crate::commands::common_args::CommonArgs;
 use agent_config::flag_values::{parse_effort, parse_mode, parse_name, parse_usd};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::schema::SandboxMode;
 use agent_config::trust::TrustFlag;
 use agent_config::verbosity::Verbosity;
@@ -218,8 +218,8 @@ impl RunOptions {
     }
 
     /// Returns the settings among these options.
-    fn overrides(&self) -> Flags {
-        Flags {
+    fn overrides(&self) -> Overrides {
+        Overrides {
             agent: self.agent.clone(),
             mode: self.mode,
             approvals: self.approvals,
@@ -261,7 +261,7 @@ impl RunOptions {
             health: self.health,
             review: self.review_changes,
             log_file: self.log_file.clone(),
-            ..self.common.flags()
+            ..self.common.overrides()
         }
     }
 

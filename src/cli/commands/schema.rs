@@ -2,7 +2,7 @@
 
 use crate::args::SchemaArg;
 use agent_core::review::REVIEW_SCHEMA;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use agent_terminal::Terminal;
 
@@ -10,7 +10,7 @@ use agent_terminal::Terminal;
 ///
 /// # Errors
 /// Fails when standard output cannot be written.
-pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
+pub fn schema(terminal: &Terminal, what: SchemaArg) -> AppResult<()> {
     let text = match what {
         SchemaArg::Events => include_str!("../../../config/schema/events.json"),
         SchemaArg::Result => include_str!("../../../config/schema/result.json"),

@@ -12,7 +12,7 @@ use agent_process::scratch_dir::private_temp_dir;
 use agent_redactor::url_credentials;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_runtime::private_file;
 use agent_terminal::{PromptAnswer, PromptQuestion, Style, one_line};
@@ -57,7 +57,7 @@ pub fn install(
     parent: &Path,
     is_private: bool,
     yes: bool,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let (address, reference) = parse_source(source)?;
     let mut named = tempfile::Builder::new();
     let staging = private_temp_dir(named.prefix("agent-skills-"), &std::env::temp_dir())
@@ -95,7 +95,7 @@ pub fn install(
 }
 
 /// Returns the address and the branch or tag of `source`.
-fn parse_source(source: &str) -> CliResult<(&str, Option<&str>)> {
+fn parse_source(source: &str) -> AppResult<(&str, Option<&str>)> {
     let (address, reference) =
         source.split_once('#').map_or((source, None), |(address, reference)| (address, Some(reference)));
     let is_plain =
@@ -107,7 +107,7 @@ fn parse_source(source: &str) -> CliResult<(&str, Option<&str>)> {
     if is_allowed && is_plain(address) && reference.is_none_or(is_plain) && !address.contains("::") {
         Ok((address, reference))
     } else {
-        Err(CliError::new(FailureKind::Usage, messages::SKILL_SOURCES))
+        Err(AppError::new(FailureKind::Usage, messages::SKILL_SOURCES))
     }
 }
 
@@ -125,7 +125,7 @@ fn repository_name(address: &str) -> &str {
 }
 
 /// Returns the skills of the repository in `root`: one in its root, else those in the directories of [`PLACES`].
-fn candidates(root: &Path, name: &str) -> CliResult<Vec<Candidate>> {
+fn candidates(root: &Path, name: &str) -> AppResult<Vec<Candidate>> {
     if root.join(SKILL_FILE).symlink_metadata().is_ok() {
         return Ok(vec![candidate(root, &name.to_lowercase())?]);
     }
@@ -147,7 +147,7 @@ fn candidates(root: &Path, name: &str) -> CliResult<Vec<Candidate>> {
 }
 
 /// Refuses a directory of the repository in `root` with a link in its `path`, because it could lead out.
-fn refuse_link(root: &Path, path: &Path) -> CliResult<()> {
+fn refuse_link(root: &Path, path: &Path) -> AppResult<()> {
     let is_link = |part: &&Path| root.join(part).is_symlink();
     match path.ancestors().find(is_link) {
         None => Ok(()),
@@ -158,7 +158,7 @@ fn refuse_link(root: &Path, path: &Path) -> CliResult<()> {
     }
 }
 
-fn candidate(directory: &Path, name: &str) -> CliResult<Candidate> {
+fn candidate(directory: &Path, name: &str) -> AppResult<Candidate> {
     let text = read_text(&directory.join(SKILL_FILE), MAX_SKILL_BYTES);
     let skill = text.and_then(|text| parse(name, name, &text.unwrap_or_default()));
     let skill = skill.map_err(|error| failed(&error.file(format!("{name}/{SKILL_FILE}")).to_string()))?;
@@ -199,7 +199,7 @@ fn collect(directory: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) 
 }
 
 /// Shows what would be installed, and asks unless `yes`.
-fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: bool) -> CliResult<()> {
+fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: bool) -> AppResult<()> {
     let mut text = format!("{} at {commit}\n", one_line(address, usize::MAX));
     for Candidate { skill, files } in found {
         let description = one_line(&skill.description, usize::MAX);
@@ -214,7 +214,7 @@ fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: boo
         return Ok(());
     }
     if !app.terminal.can_ask() {
-        return Err(CliError::new(FailureKind::Usage, messages::SKILLS_NEED_YES));
+        return Err(AppError::new(FailureKind::Usage, messages::SKILLS_NEED_YES));
     }
     let question = PromptQuestion {
         language: Language::En,
@@ -265,12 +265,12 @@ fn write(one: &Candidate, parent: &Path, is_private: bool, address: &str, commit
     Ok(())
 }
 
-fn io_error(error: &io::Error) -> CliError {
+fn io_error(error: &io::Error) -> AppError {
     failed(&format!("cannot install: {error}"))
 }
 
-fn failed(message: &str) -> CliError {
-    CliError::new(FailureKind::Request, message.to_owned())
+fn failed(message: &str) -> AppError {
+    AppError::new(FailureKind::Request, message.to_owned())
 }
 
 #[cfg(test)]

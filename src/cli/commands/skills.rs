@@ -8,7 +8,7 @@ use agent_config::text_file::resolve_inside;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_runtime::private_file::create_new;
 use agent_terminal::Style;
@@ -59,8 +59,8 @@ pub enum SkillsCommand {
 ///
 /// # Errors
 /// Fails for an invalid configuration or name, a skill that exists or is missing, and when a file cannot be written.
-pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) -> CliResult<()> {
-    let settings = app.load_and_notify(&common.flags())?.settings;
+pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) -> AppResult<()> {
+    let settings = app.load_and_notify(&common.overrides())?.settings;
     match command {
         None | Some(SkillsCommand::List) => list(app, &settings),
         Some(SkillsCommand::Create { name, user }) => {
@@ -79,7 +79,7 @@ pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) ->
     }
 }
 
-fn list(app: &App, settings: &Settings) -> CliResult<()> {
+fn list(app: &App, settings: &Settings) -> AppResult<()> {
     let found = skills::find(&settings.skills, &settings.workspace, &settings.directories.config);
     for warning in &found.warnings {
         app.notify(Style::Warning, &app.redact(warning));
@@ -95,22 +95,22 @@ fn list(app: &App, settings: &Settings) -> CliResult<()> {
 }
 
 /// Returns the directory of the skill `name`.
-fn directory(settings: &Settings, name: &str, user: bool, project: &str) -> CliResult<PathBuf> {
+fn directory(settings: &Settings, name: &str, user: bool, project: &str) -> AppResult<PathBuf> {
     if !is_name(name) {
         let message = "the name of a skill has a-z, 0-9 and -, at most 64 characters";
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     }
     Ok(parent(settings, user, project)?.join(name))
 }
 
 /// Returns the directory of the user's skills, or the directory `project` of the workspace, which no link may lead out of it.
-fn parent(settings: &Settings, user: bool, project: &str) -> CliResult<PathBuf> {
+fn parent(settings: &Settings, user: bool, project: &str) -> AppResult<PathBuf> {
     if user {
         return Ok(settings.directories.config.join("skills"));
     }
     for directory in [".agent", project] {
         resolve_inside(&settings.workspace, Path::new(directory))
-            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.file(directory).into() })?;
+            .map_err(|error| AppError { kind: FailureKind::Config, cause: error.file(directory).into() })?;
     }
     Ok(settings.workspace.join(project))
 }
@@ -132,6 +132,6 @@ fn remove(directory: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(directory)
 }
 
-fn failed(verb: &str, path: &Path, error: &io::Error) -> CliError {
-    CliError::new(FailureKind::Request, format!("cannot {verb} {}: {error}", path.display()))
+fn failed(verb: &str, path: &Path, error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Request, format!("cannot {verb} {}: {error}", path.display()))
 }

@@ -2,14 +2,14 @@
 
 use crate::commands::chat::args::ChatArgs;
 use crate::commands::chat::chat;
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_llm::connect::non_empty_variable;
 use agent_llm::discovery::{self, LocalServer};
 use agent_llm::provider_table::{self, Provider};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::one_line;
@@ -21,19 +21,19 @@ const NAME_CHARS: usize = 60;
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn start(app: &App) -> CliResult<u8> {
-    let loaded = app.load(&Flags::default())?;
+pub fn start(app: &App) -> AppResult<u8> {
+    let loaded = app.load(&Overrides::default())?;
     if app.terminal.can_ask() && loaded.settings.llm.model.is_some() {
         return chat(app, ChatArgs::default());
     }
-    print_first_screen(app, &app.load_and_notify(&Flags::default())?.settings)?;
+    print_first_screen(app, &app.load_and_notify(&Overrides::default())?.settings)?;
     Ok(ExitCode::Success.code())
 }
 
 /// Prints which keys and local servers were found, and the commands to start with.
-fn print_first_screen(app: &App, settings: &Settings) -> CliResult<()> {
+fn print_first_screen(app: &App, settings: &Settings) -> AppResult<()> {
     let table = provider_table::load(&settings.llm.providers)
-        .map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
+        .map_err(|error| AppError::new(FailureKind::Config, error.to_string()))?;
     let servers = app.block_on(async { Ok(discovery::probe(&table, discovery::PROBE_TIME).await) })?;
     print(
         &app.terminal,

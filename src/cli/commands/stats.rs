@@ -11,7 +11,7 @@ use agent_report::json;
 use agent_report::stats::{COUNTED_EVENTS, Stats, UsageStats};
 use agent_report::stats_page;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::report_file::ReportFile;
 use agent_run::session::session_store;
@@ -67,8 +67,8 @@ struct StatsCollector {
 ///
 /// # Errors
 /// Fails for an unreadable session, and when standard output or the file cannot be written.
-pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn stats(app: &App, args: &StatsArgs) -> AppResult<()> {
+    let settings = app.load_and_notify(&args.common.overrides())?.settings;
     let store = session_store(&settings);
     let redactor = app.redactor(&settings);
     let mut ids: Vec<String> = store.list()?.collect();
@@ -79,19 +79,19 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     for id in &ids {
         let path = store.journal_path(id)?;
         count.session(id, &path, &redactor).map_err(|error| {
-            CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
+            AppError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
         })?;
     }
     if let Some(path) = &args.html {
         let workspace = redactor.text(&settings.workspace.to_string_lossy()).into_owned();
         let page = stats_page::render(&workspace, &count.stats);
         return ReportFile::at(path.clone()).replace(&page).map_err(|error| {
-            CliError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
+            AppError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
         });
     }
     let text = if args.json {
         json::line(&count.stats)
-            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
+            .map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?
     } else if ids.is_empty() {
         format!("{}\n", SessionError::NoSessions)
     } else {

@@ -2,8 +2,8 @@
 
 use crate::args::ToolsCommand;
 use crate::commands::common_args::CommonArgs;
-use agent_config::flags::Flags;
 use agent_config::mcp::ToolListing;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::event::{Event, Record};
 use agent_core::event_sink::EventSink;
@@ -16,7 +16,7 @@ use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::mcp::{McpOptions, McpServers};
 use agent_run::output::print;
 use agent_run::session::session_store;
@@ -35,7 +35,7 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// Fails for an invalid configuration and a call that fails or is refused, and when standard output cannot be written.
-pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> CliResult<()> {
+pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> AppResult<()> {
     match command {
         None => list(app, common),
         Some(ToolsCommand::Kept { clear }) => kept(app, common, clear),
@@ -53,20 +53,20 @@ pub fn call(
     common: &CommonArgs,
     name: String,
     arguments: String,
-) -> CliResult<()> {
-    let flags = Flags { mode, ..common.flags() };
+) -> AppResult<()> {
+    let flags = Overrides { mode, ..common.overrides() };
     let call = ToolCall::new("call", name, arguments);
     let single = SingleCall { call, flags, dry_run: false, session: None };
     let result = app.block_on(run_one(app, single))?;
     if result.is_error {
         let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
-        return Err(CliError::new(FailureKind::Request, reason.to_owned()));
+        return Err(AppError::new(FailureKind::Request, reason.to_owned()));
     }
     print(&app.terminal, &result.text)
 }
 
-fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let mut settings = app.load_and_notify(&common.flags())?.settings;
+fn list(app: &App, common: &CommonArgs) -> AppResult<()> {
+    let mut settings = app.load_and_notify(&common.overrides())?.settings;
     settings.mcp.listing = ToolListing::All;
     let mut toolbox = toolbox(&settings).with(subagents::dispatch_tool(&settings, &Rc::default()));
     if settings.mcp.enabled().next().is_some() {
@@ -84,7 +84,7 @@ fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
 }
 
 /// Adds the tools of the MCP servers to `toolbox`; the servers are ended again.
-async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliResult<Toolbox> {
+async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> AppResult<Toolbox> {
     directories::prepare(settings)?;
     let launcher = assemble::launcher(app, settings)?;
     let options = McpOptions { dry_run: false, ask_until: None, hosted: Vec::new() };
@@ -95,9 +95,9 @@ async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliRe
 }
 
 /// Lists the kept results of the workspace, void ones with the reason, or removes them.
-fn kept(app: &App, common: &CommonArgs, clear: bool) -> CliResult<()> {
-    let settings = app.load_and_notify(&common.flags())?.settings;
-    let failed = |error: anyhow::Error| CliError { kind: FailureKind::Request, cause: error };
+fn kept(app: &App, common: &CommonArgs, clear: bool) -> AppResult<()> {
+    let settings = app.load_and_notify(&common.overrides())?.settings;
+    let failed = |error: anyhow::Error| AppError { kind: FailureKind::Request, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| failed(error.into()))?;
     let kept = all_kept_results(&settings, &toolbox(&settings), &app.source);
     if clear {
@@ -131,7 +131,7 @@ pub struct SingleCall<'a> {
     /// The call.
     pub call: ToolCall,
     /// The flags for its settings.
-    pub flags: Flags,
+    pub flags: Overrides,
     /// Whether changes and commands are only described.
     pub dry_run: bool,
     /// The session that may read a long result as `output:ID`.
@@ -142,7 +142,7 @@ pub struct SingleCall<'a> {
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the call gives no result.
-pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult> {
+pub async fn run_one(app: &App, single: SingleCall<'_>) -> AppResult<ToolResult> {
     let SingleCall { call, flags, dry_run, session } = single;
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
@@ -186,6 +186,6 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     }
     let ran = engine.run_batch(&[call], &interrupt, None).await;
     servers.finish_and_notify(app, settings).await;
-    ran.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
-    recorded.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
+    ran.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?;
+    recorded.take().ok_or_else(|| AppError::new(FailureKind::Internal, "the call gave no result"))
 }

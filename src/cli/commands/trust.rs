@@ -4,8 +4,8 @@ use crate::commands::common_args::CommonArgs;
 use crate::commands::project_files::NewFile;
 use agent_config::error::ConfigError;
 use agent_config::fact_cache::FactCache;
-use agent_config::flags::Flags;
 use agent_config::load::{self, LoadedConfig};
+use agent_config::overrides::Overrides;
 use agent_config::pipeline::{Action, Pipeline};
 use agent_config::project::ProjectCommand;
 use agent_config::trust::manifest::{
@@ -18,7 +18,7 @@ use agent_core::language::Language;
 use agent_flows::pipeline_command::source::read_pipeline;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::{self as terminal, PromptAnswer, Style, one_line, sanitize};
 use clap::Args;
@@ -49,7 +49,7 @@ pub struct TrustArgs {
 ///
 /// # Errors
 /// Fails for an invalid configuration, a refusal, no user to ask, and a record that cannot be written.
-pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> {
+pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> AppResult<()> {
     if args.revoke {
         return revoke(app, common);
     }
@@ -77,9 +77,9 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
     if args.yes {
         print(&app.terminal, &text)?;
     } else if !app.terminal.can_ask() {
-        return Err(CliError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
+        return Err(AppError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
     } else if !ask(app, &text)? {
-        return Err(CliError::new(FailureKind::Usage, messages::NOT_TRUSTED));
+        return Err(AppError::new(FailureKind::Usage, messages::NOT_TRUSTED));
     }
     if let Some(reviewed) = &pipeline {
         let settings = &loaded.settings;
@@ -92,8 +92,8 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
     store(app, &loaded)
 }
 
-fn wrong(error: ConfigError) -> CliError {
-    CliError { kind: FailureKind::Config, cause: error.into() }
+fn wrong(error: ConfigError) -> AppError {
+    AppError { kind: FailureKind::Config, cause: error.into() }
 }
 
 /// A pipeline of the workspace, as the user reviews it.
@@ -108,12 +108,12 @@ struct ReviewedPipeline {
 
 impl ReviewedPipeline {
     /// Reads the pipeline in `file`.
-    fn read(loaded: &LoadedConfig, file: &Path) -> CliResult<Self> {
+    fn read(loaded: &LoadedConfig, file: &Path) -> AppResult<Self> {
         let settings = &loaded.settings;
         let (text, pipeline) = read_pipeline(settings, file)?;
         let own = WorkspacePipeline::new(&settings.workspace, file, &text, &pipeline).map_err(wrong)?;
         let own = own.ok_or_else(|| {
-            CliError::new(FailureKind::Usage, messages::pipeline_needs_no_trust(&file.to_string_lossy()))
+            AppError::new(FailureKind::Usage, messages::pipeline_needs_no_trust(&file.to_string_lossy()))
         })?;
         let cache = pipelines::fact_cache(&settings.state, &settings.workspace);
         let is_trusted = own.is_stored(cache).map_err(wrong)?;
@@ -155,7 +155,7 @@ impl ReviewedPipeline {
 /// # Errors
 /// Fails for an invalid configuration, a record that cannot be written, and without a terminal when the trust would cover more
 /// than `written`.
-pub fn offer(app: &App, common: &CommonArgs, written: Option<&Vec<NewFile>>) -> CliResult<()> {
+pub fn offer(app: &App, common: &CommonArgs, written: Option<&Vec<NewFile>>) -> AppResult<()> {
     let (loaded, status) = review(app, common)?;
     if is_settled(&status) {
         return Ok(());
@@ -174,7 +174,7 @@ pub fn offer(app: &App, common: &CommonArgs, written: Option<&Vec<NewFile>>) -> 
         print(&app.terminal, &text)?;
     }
     if let Some(file) = other {
-        return Err(CliError::new(FailureKind::Request, messages::trust_covers_more(&name(&file))));
+        return Err(AppError::new(FailureKind::Request, messages::trust_covers_more(&name(&file))));
     }
     app.notify(Style::Plain, messages::TRUST_LATER);
     Ok(())
@@ -193,9 +193,9 @@ fn other_content(manifest: &TrustManifest, written: &[NewFile]) -> Option<String
 }
 
 /// Loads the project as if it were trusted, so that problems with the trusted settings are reported first, and its status.
-fn review(app: &App, common: &CommonArgs) -> CliResult<(LoadedConfig, TrustStatus)> {
-    let status = app.load(&common.flags())?.trust.status;
-    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common.flags() })?;
+fn review(app: &App, common: &CommonArgs) -> AppResult<(LoadedConfig, TrustStatus)> {
+    let status = app.load(&common.overrides())?.trust.status;
+    let loaded = app.load(&Overrides { trust: TrustFlag::ThisRun, ..common.overrides() })?;
     Ok((loaded, status))
 }
 
@@ -203,21 +203,21 @@ fn is_settled(status: &TrustStatus) -> bool {
     matches!(status, TrustStatus::NothingToTrust | TrustStatus::Trusted)
 }
 
-fn store(app: &App, loaded: &LoadedConfig) -> CliResult<()> {
+fn store(app: &App, loaded: &LoadedConfig) -> AppResult<()> {
     let settings = &loaded.settings;
     let stored =
         trust::fact_cache(&settings.state, &settings.workspace).store(loaded.trust.manifest.files.clone());
     stored.map_err(|error| {
-        CliError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string()))
+        AppError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string()))
     })?;
     app.notify(Style::Success, messages::TRUSTED);
     Ok(())
 }
 
-fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let wrong = |cause: anyhow::Error| CliError { kind: FailureKind::Config, cause };
-    let (state, workspace) =
-        load::state_and_workspace(&common.flags(), &app.environment).map_err(|error| wrong(error.into()))?;
+fn revoke(app: &App, common: &CommonArgs) -> AppResult<()> {
+    let wrong = |cause: anyhow::Error| AppError { kind: FailureKind::Config, cause };
+    let (state, workspace) = load::state_and_workspace(&common.overrides(), &app.environment)
+        .map_err(|error| wrong(error.into()))?;
     let delete = |cache: FactCache<'_>| cache.delete().map_err(|error| wrong(error.into()));
     let was_trusted = delete(trust::fact_cache(&state, &workspace))?;
     let had_pipelines = delete(pipelines::fact_cache(&state, &workspace))?;
@@ -228,7 +228,7 @@ fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
 }
 
 /// Shows the whole listing at the terminal and asks whether to trust it.
-fn ask(app: &App, listing: &str) -> CliResult<bool> {
+fn ask(app: &App, listing: &str) -> AppResult<bool> {
     app.notify(Style::Plain, listing.trim_end());
     let question = terminal::PromptQuestion {
         language: Language::En,

@@ -9,7 +9,7 @@ use agent_messages as messages;
 use agent_report::session_report::ReportFormat;
 use agent_report::work_report;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::one_line;
 use clap::Subcommand;
@@ -43,8 +43,8 @@ pub enum WorkCommand {
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unknown record, and when it cannot be read or removed.
-pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> CliResult<()> {
-    let store = work_store(&app.load_and_notify(&common.flags())?.settings);
+pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> AppResult<()> {
+    let store = work_store(&app.load_and_notify(&common.overrides())?.settings);
     match command {
         None | Some(WorkCommand::List) => {
             let mut text = String::new();
@@ -75,7 +75,7 @@ pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> Cli
             });
             let form = if as_json { ReportFormat::Json } else { ReportFormat::Markdown };
             let text = work_report::render(form, &result);
-            let text = text.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+            let text = text.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?;
             print(&app.terminal, &text)
         }
         Some(WorkCommand::Rm { id }) => {
@@ -87,9 +87,9 @@ pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> Cli
 }
 
 /// Checks that no worktree of a record exists: without the record, nothing would list or remove it.
-fn check_worktrees(store: &SessionStore, id: &str) -> CliResult<()> {
+fn check_worktrees(store: &SessionStore, id: &str) -> AppResult<()> {
     // A record that cannot be read can be removed.
     let Ok((work, _)) = RecordedWork::read(store, id) else { return Ok(()) };
     let exists = work.worktrees().any(|(_, worktree)| Path::new(&worktree.path).exists());
-    if exists { Err(CliError::new(FailureKind::Session, messages::has_worktrees(id))) } else { Ok(()) }
+    if exists { Err(AppError::new(FailureKind::Session, messages::has_worktrees(id))) } else { Ok(()) }
 }

@@ -29,7 +29,7 @@ use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_run::deciding_engine::command_refusal;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::perform::run_for_client;
 use agent_run::request::{RunRequest, Task};
 use agent_run::session::session_store;
@@ -61,7 +61,7 @@ impl<'a> Attempt<'a> {
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
-    pub async fn perform(&self) -> CliResult<()> {
+    pub async fn perform(&self) -> AppResult<()> {
         let (claim, interrupt) = (self.claim(), self.worker.stop.child_token());
         let ended = tokio::select! {
             ended = Box::pin(self.in_worktree(&interrupt)) => ended,
@@ -90,7 +90,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Checks whether the worker ends while the queue cannot be used: the next worker of this machine goes on with the attempt.
-    fn is_not_recorded(&self, error: &CliError) -> bool {
+    fn is_not_recorded(&self, error: &AppError) -> bool {
         error.kind == FailureKind::Network && self.worker.stop.is_cancelled()
     }
 
@@ -102,7 +102,7 @@ impl<'a> Attempt<'a> {
         self.task.newest_attempt()
     }
 
-    async fn in_worktree(&self, interrupt: &CancellationToken) -> CliResult<()> {
+    async fn in_worktree(&self, interrupt: &CancellationToken) -> AppResult<()> {
         let settings = self.settings()?;
         let launcher = git_launcher(self.worker.app, &settings)?;
         let own = path_of(self.worker, &settings, self.key());
@@ -153,7 +153,7 @@ impl<'a> Attempt<'a> {
         &self,
         launcher: &'l Launcher,
         settings: &Settings,
-    ) -> CliResult<(Repository<'l>, String)> {
+    ) -> AppResult<(Repository<'l>, String)> {
         if let Some(bundle) = &self.task.spec.bundle {
             let path = path_of(self.worker, settings, self.key());
             if self.task.session_id.is_none() {
@@ -184,21 +184,21 @@ impl<'a> Attempt<'a> {
     }
 
     /// Loads the settings of the task's directory, or for a bundle of the worker's directory. The request of the worker bounds the task.
-    fn settings(&self) -> CliResult<Settings> {
+    fn settings(&self) -> AppResult<Settings> {
         let dir = Some(Path::new(&self.task.spec.dir)).filter(|_| self.task.spec.bundle.is_none());
         self.settings_of(dir.or(self.worker.request.overrides.workspace.as_deref()))
     }
 
-    fn settings_of(&self, workspace: Option<&Path>) -> CliResult<Settings> {
+    fn settings_of(&self, workspace: Option<&Path>) -> AppResult<Settings> {
         let mut request = self.worker.request.clone();
         request.overrides.workspace = workspace.map(Path::to_owned);
-        let settings = self.worker.app.load_and_notify(&request.flags())?.settings;
+        let settings = self.worker.app.load_and_notify(&request.effective_overrides())?.settings;
         directories::prepare(&settings)?;
         Ok(settings)
     }
 
     /// Checks that the policy of the worker lets the checks of the task run in `directory`.
-    fn check_commands(&self, directory: &Path) -> CliResult<()> {
+    fn check_commands(&self, directory: &Path) -> AppResult<()> {
         let checks = &self.task.spec.checks;
         if checks.is_empty() {
             return Ok(());
@@ -206,7 +206,7 @@ impl<'a> Attempt<'a> {
         let settings = self.settings_of(Some(directory))?;
         for check in checks {
             if let Some(why) = command_refusal(self.worker.app, &settings, check)? {
-                return Err(CliError::new(FailureKind::Config, messages::check_refused(check, &why)));
+                return Err(AppError::new(FailureKind::Config, messages::check_refused(check, &why)));
             }
         }
         Ok(())
@@ -217,7 +217,7 @@ impl<'a> Attempt<'a> {
         (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         interrupt: &CancellationToken,
-    ) -> CliResult<()> {
+    ) -> AppResult<()> {
         let directory = directory_in(&place.path, &place.repository.prefix)?;
         self.check_commands(&directory)?;
         let own = &self.worker.request;
@@ -262,7 +262,7 @@ impl<'a> Attempt<'a> {
         (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         result: RunResult,
-    ) -> CliResult<()> {
+    ) -> AppResult<()> {
         self.run.end(result.clone());
         store_session((self.worker, self.task), settings, &result).await?;
         if result.status != Status::Success {
@@ -284,7 +284,7 @@ impl<'a> Attempt<'a> {
         (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         mut result: RunResult,
-    ) -> CliResult<()> {
+    ) -> AppResult<()> {
         let committed = Box::pin(self.commit((place, base), settings, &mut result)).await;
         if committed.as_ref().is_err_and(|error| self.is_not_recorded(error)) {
             return committed.map(drop);
@@ -313,7 +313,7 @@ impl<'a> Attempt<'a> {
         (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         result: &mut RunResult,
-    ) -> CliResult<Committed> {
+    ) -> AppResult<Committed> {
         let message = subject(&self.task.spec.prompt);
         let committed = {
             let _turn = self.worker.git.lock().await;
@@ -336,9 +336,9 @@ impl<'a> Attempt<'a> {
     }
 
     /// Returns the request of the run: the request of the worker, with what the task asks for within them.
-    fn request(&self, settings: &Settings) -> CliResult<RunRequest> {
+    fn request(&self, settings: &Settings) -> AppResult<RunRequest> {
         let (spec, mut request) = (&self.task.spec, self.worker.request.clone());
-        let wrong = |why: String| CliError::new(FailureKind::Config, why);
+        let wrong = |why: String| AppError::new(FailureKind::Config, why);
         if request.overrides.agent.is_some() && spec.agent.is_some() && spec.agent != request.overrides.agent
         {
             return Err(wrong(messages::worker_has_agent(
@@ -365,7 +365,7 @@ impl<'a> Attempt<'a> {
 ///
 /// # Errors
 /// Fails when the repository of a task that is done cannot be used, or its branch is on another commit.
-pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
+pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> AppResult<()> {
     let settled = async {
         let settings = Attempt::new(worker, task, &AttemptRun::default()).settings()?;
         if task.spec.bundle.is_some() {
@@ -379,7 +379,7 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
         let repository = open_repository(&launcher, &settings).await?;
         let place = AttemptDirectory::new(worker, &repository, &settings, (task, task.newest_attempt()));
         place.publish(task).await?;
-        CliResult::Ok(place.remove().await)
+        AppResult::Ok(place.remove().await)
     };
     match settled.await {
         Err(error) if task.state == TaskState::Done => return Err(error),

@@ -13,7 +13,7 @@ use agent_engine::worktree::Repository;
 use agent_flows::work::worktrees::git_launcher;
 use agent_messages as messages;
 use agent_process::launch::Launcher;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::Style;
 use std::io::ErrorKind;
@@ -54,7 +54,7 @@ impl<'a> AttemptDirectory<'a> {
     ///
     /// # Errors
     /// Fails when git or the state directory cannot be used.
-    pub async fn create(&self, base: &str) -> CliResult<()> {
+    pub async fn create(&self, base: &str) -> AppResult<()> {
         let _turn = self.worker.git.lock().await;
         self.repository.add(&self.path, None, base).await.map_err(|why| may_pass(&why))
     }
@@ -63,7 +63,7 @@ impl<'a> AttemptDirectory<'a> {
     ///
     /// # Errors
     /// Fails when git cannot be used, or the branch is on another commit.
-    pub async fn publish(&self, task: &TaskRecord) -> CliResult<()> {
+    pub async fn publish(&self, task: &TaskRecord) -> AppResult<()> {
         let is_published = task.state == TaskState::Done && !self.is_clone;
         let Some(commit) = task.commit.as_ref().filter(|_| is_published) else {
             return Ok(());
@@ -73,14 +73,14 @@ impl<'a> AttemptDirectory<'a> {
         let branch = branch_name(&task.id);
         let not_made = |why: String| messages::branch_not_made(&task.id, &branch, &why, self.worker.language);
         let made = self.repository.create_branch(&branch, commit).await;
-        made.map_err(|why| CliError::new(FailureKind::Config, not_made(why)))
+        made.map_err(|why| AppError::new(FailureKind::Config, not_made(why)))
     }
 
     /// Keeps it for the user: no worker removes it.
     ///
     /// # Errors
     /// Fails when the state directory cannot be used.
-    pub fn keep(&self) -> CliResult<()> {
+    pub fn keep(&self) -> AppResult<()> {
         let kept = self.path.with_extension(KEPT);
         rustix::fs::rename(self.path.with_extension(WORKER), &kept)
             .map_err(|error| may_pass(&format!("{}: {error}", kept.display())))?;
@@ -120,7 +120,7 @@ pub fn home_of(path: &Path) -> PathBuf {
 /// # Errors
 /// Fails when the state directory cannot be used.
 #[expect(clippy::disallowed_methods, reason = "a file of the attempt, in a private directory")]
-pub fn set_worker(path: &Path, worker: &str) -> CliResult<()> {
+pub fn set_worker(path: &Path, worker: &str) -> AppResult<()> {
     let directory = path.parent().unwrap_or(path);
     create_private_dir(directory)
         .and_then(|()| std::fs::write(path.with_extension(WORKER), worker))
@@ -164,7 +164,7 @@ pub async fn remove_abandoned(
     worker: &WorkerContext<'_>,
     settings: &Settings,
     abandoned: &[PathBuf],
-) -> CliResult<()> {
+) -> AppResult<()> {
     let launcher = git_launcher(worker.app, settings)?;
     for path in abandoned {
         let removed = {

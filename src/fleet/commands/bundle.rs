@@ -12,7 +12,7 @@ use agent_flows::work::worktrees::{git_launcher, open_repository, unusable};
 use agent_process::launch::Launcher;
 use agent_process::scratch_dir::ScratchDir;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use std::path::{Component, Path, PathBuf};
 
@@ -23,10 +23,10 @@ const FILE: &str = "bundle";
 ///
 /// # Errors
 /// Fails for what is no branch, tag or `HEAD`, for more than 64 MiB, and when the queue cannot be used.
-pub async fn store(app: &App, settings: &Settings, queue: &Queue, reference: &str) -> CliResult<Bundle> {
+pub async fn store(app: &App, settings: &Settings, queue: &Queue, reference: &str) -> AppResult<Bundle> {
     let launcher = git_launcher(app, settings)?;
     let repository = open_repository(&launcher, settings).await?;
-    let wrong = |why: String| CliError::new(FailureKind::Usage, format!("--bundle {reference}: {why}"));
+    let wrong = |why: String| AppError::new(FailureKind::Usage, format!("--bundle {reference}: {why}"));
     let commit = repository.commit_of(reference).await.map_err(wrong)?;
     let (directory, file) = scratch(&settings.state)?;
     repository.write_bundle(&file, reference).await.map_err(wrong)?;
@@ -44,8 +44,8 @@ pub async fn store(app: &App, settings: &Settings, queue: &Queue, reference: &st
 ///
 /// # Errors
 /// Fails for a directory that does not exist, or is elsewhere.
-pub fn directory_in(root: &Path, prefix: &str) -> CliResult<PathBuf> {
-    let wrong = |why: String| CliError::new(FailureKind::Config, format!("the directory `{prefix}`: {why}"));
+pub fn directory_in(root: &Path, prefix: &str) -> AppResult<PathBuf> {
+    let wrong = |why: String| AppError::new(FailureKind::Config, format!("the directory `{prefix}`: {why}"));
     let directory = root.join(prefix);
     let is_below = Path::new(prefix).components().all(|part| matches!(part, Component::Normal(_)));
     let places = root.canonicalize().and_then(|root| Ok((root, directory.canonicalize()?)));
@@ -60,11 +60,11 @@ pub fn directory_in(root: &Path, prefix: &str) -> CliResult<PathBuf> {
 ///
 /// # Errors
 /// When it is something else.
-pub fn check_commit(text: &str) -> CliResult<()> {
+pub fn check_commit(text: &str) -> AppResult<()> {
     if [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(());
     }
-    Err(CliError::new(FailureKind::Config, "the record has no id of a commit"))
+    Err(AppError::new(FailureKind::Config, "the record has no id of a commit"))
 }
 
 /// Makes `path` a clone of a bundle, with its commit checked out.
@@ -76,11 +76,11 @@ pub async fn clone(
     (launcher, settings): (&Launcher, &Settings),
     bundle: &Bundle,
     path: &Path,
-) -> CliResult<()> {
+) -> AppResult<()> {
     check_commit(&bundle.commit)?;
     let bytes = worker.until_answered(async || worker.queue.object(&bundle.object).await).await?;
     let gone = || {
-        CliError::new(FailureKind::Config, "its bundle is no longer in the queue, which keeps it for 60 days")
+        AppError::new(FailureKind::Config, "its bundle is no longer in the queue, which keeps it for 60 days")
     };
     let bytes = bytes.ok_or_else(gone)?;
     let (_directory, file) = scratch(&settings.state)?;
@@ -103,7 +103,7 @@ pub async fn store_result(
     (worker, task): (&WorkerContext<'_>, &TaskRecord),
     (repository, settings): (&Repository<'_>, &Settings),
     (base, commit): (&str, &str),
-) -> CliResult<()> {
+) -> AppResult<()> {
     let (_directory, file) = scratch(&settings.state)?;
     repository.write_result(&file, (base, commit)).await.map_err(|why| may_pass(&why))?;
     let bytes = read(&file)?;
@@ -119,9 +119,9 @@ pub async fn store_result(
 ///
 /// # Errors
 /// Fails for a task that is not done, changed nothing or has no bundle, and when the repository lacks the commit that it began with.
-pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> CliResult<String> {
+pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> AppResult<String> {
     let task = queue.record(id).await?;
-    let wrong = |why: &str| CliError::new(FailureKind::Usage, format!("the task {id} {why}"));
+    let wrong = |why: &str| AppError::new(FailureKind::Usage, format!("the task {id} {why}"));
     let (Some(object), Some(commit)) = (&task.result_bundle, &task.commit) else {
         return Err(wrong(&if task.spec.bundle.is_none() {
             "has no bundle: its branch is in the repository of its directory".to_owned()
@@ -150,7 +150,7 @@ pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> C
 }
 
 /// Creates a private directory, and returns the path of a file in it.
-fn scratch(state: &Path) -> CliResult<(ScratchDir, PathBuf)> {
+fn scratch(state: &Path) -> AppResult<(ScratchDir, PathBuf)> {
     let parent = state.join("bundles");
     let directory = ScratchDir::new(&parent);
     let directory = directory.map_err(|error| may_pass(&format!("{}: {error}", parent.display())))?;
@@ -159,11 +159,11 @@ fn scratch(state: &Path) -> CliResult<(ScratchDir, PathBuf)> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file in a directory of its own")]
-fn read(file: &Path) -> CliResult<Vec<u8>> {
+fn read(file: &Path) -> AppResult<Vec<u8>> {
     std::fs::read(file).map_err(|error| may_pass(&format!("{}: {error}", file.display())))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file in a directory of its own")]
-fn write(file: &Path, bytes: &[u8]) -> CliResult<()> {
+fn write(file: &Path, bytes: &[u8]) -> AppResult<()> {
     std::fs::write(file, bytes).map_err(|error| may_pass(&format!("{}: {error}", file.display())))
 }

@@ -7,7 +7,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::StopReason;
 use agent_core::task_transitions::Ending;
 use agent_messages as messages;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::Style;
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
@@ -75,7 +75,7 @@ impl Claim<'_> {
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
-    pub async fn finish(&self, ending: Ending, result: Option<&RunResult>) -> CliResult<bool> {
+    pub async fn finish(&self, ending: Ending, result: Option<&RunResult>) -> AppResult<bool> {
         let redact = |cause: String| self.worker.app.redact(&cause);
         let ending = match ending {
             Ending::Done(commit) => Ending::Done(commit),
@@ -93,7 +93,7 @@ impl Claim<'_> {
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
-    pub async fn give_back(&self) -> CliResult<()> {
+    pub async fn give_back(&self) -> AppResult<()> {
         let worker = self.worker;
         worker.until_answered(async || worker.queue.give_back(self.task, worker.now()).await).await.map(drop)
     }

@@ -14,7 +14,7 @@ use agent_journal::played_turns::PlayedTurns;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::costs;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::model_chain::ModelChain;
 use agent_run::request::RunRequest;
 use agent_terminal::Style;
@@ -54,26 +54,26 @@ pub struct WorkerContext<'a> {
 struct WorkerFault(String);
 
 /// Checks whether an error is one of the worker, and not of the task.
-pub fn is_worker_fault(error: &CliError) -> bool {
+pub fn is_worker_fault(error: &AppError) -> bool {
     error.cause.is::<WorkerFault>()
 }
 
 /// Returns the error for a key of the worker that was refused, with the message.
-pub fn key_refused(message: &str) -> CliError {
-    CliError { kind: FailureKind::Auth, cause: WorkerFault(message.to_owned()).into() }
+pub fn key_refused(message: &str) -> AppError {
+    AppError { kind: FailureKind::Auth, cause: WorkerFault(message.to_owned()).into() }
 }
 
 impl WorkerContext<'_> {
     /// Returns the error of an attempt that could not start, as one of the worker if that could not start without the task either;
     /// `uses_own_model` is whether the task uses the model of the worker.
-    pub async fn attribute(&self, error: CliError, uses_own_model: bool) -> CliError {
+    pub async fn attribute(&self, error: AppError, uses_own_model: bool) -> AppError {
         if is_worker_fault(&error) || !matches!(error.kind, FailureKind::Auth | FailureKind::Config) {
             return error;
         }
         match self.try_start(uses_own_model).await {
             Err(own) if matches!(own.kind, FailureKind::Auth | FailureKind::Config) => {
                 let cause = WorkerFault(own.to_string()).into();
-                CliError { kind: own.kind, cause }
+                AppError { kind: own.kind, cause }
             }
             _ => error,
         }
@@ -81,8 +81,8 @@ impl WorkerContext<'_> {
 
     /// Does what a run does before it starts, with the worker's own settings: loads them, and connects the models if the task
     /// `uses_own_model`.
-    async fn try_start(&self, uses_own_model: bool) -> CliResult<()> {
-        let settings = self.app.load(&self.request.flags())?.settings;
+    async fn try_start(&self, uses_own_model: bool) -> AppResult<()> {
+        let settings = self.app.load(&self.request.effective_overrides())?.settings;
         assemble::launcher(self.app, &settings)?;
         if uses_own_model {
             let (caps, prices) = (costs::caps(&settings)?, costs::user_prices(&settings.costs)?);
@@ -92,9 +92,9 @@ impl WorkerContext<'_> {
     }
 
     /// Returns the error of the worker if the provider of its own models has refused its key in a run.
-    pub fn key_fault(&self, result: &RunResult) -> Option<CliError> {
+    pub fn key_fault(&self, result: &RunResult) -> Option<AppError> {
         let error = result.error.as_ref().filter(|_| result.stop_reason == Some(StopReason::AuthError))?;
-        let llm = self.app.load(&self.request.flags()).ok()?.settings.llm;
+        let llm = self.app.load(&self.request.effective_overrides()).ok()?.settings.llm;
         let provider = |model: &str| match model.split_once('/') {
             Some((provider, _)) if !provider.starts_with("scripted:") => Some(provider.to_owned()),
             Some(_) => Some(model.to_owned()),
@@ -120,7 +120,7 @@ impl WorkerContext<'_> {
     ///
     /// # Errors
     /// Fails for every other error.
-    pub fn or_later<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
+    pub fn or_later<T>(&self, value: Result<T, QueueError>) -> AppResult<Option<T>> {
         match value {
             Ok(value) => {
                 self.is_away.set(false);
@@ -140,7 +140,7 @@ impl WorkerContext<'_> {
     ///
     /// # Errors
     /// Fails as the call does.
-    pub async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, QueueError>) -> CliResult<T> {
+    pub async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, QueueError>) -> AppResult<T> {
         let mut tries = 0;
         loop {
             let answer = call().await;
@@ -169,6 +169,6 @@ impl WorkerContext<'_> {
 }
 
 /// Returns an error of git or of the file system that another attempt may not have.
-pub fn may_pass(why: &str) -> CliError {
-    CliError::new(FailureKind::Session, why)
+pub fn may_pass(why: &str) -> AppError {
+    AppError::new(FailureKind::Session, why)
 }

@@ -20,7 +20,7 @@ use agent_process::exec::find_in_path;
 use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, ended_by_signal};
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_runtime::private_file::{create_new, create_private_dir};
 use regex::Regex;
@@ -60,9 +60,9 @@ impl<'a> ExecutorRun<'a> {
         (settings, request): (&Settings, &RunRequest),
         spec: &'a TaskSpec,
         system_prompt: &str,
-    ) -> CliResult<Option<Self>> {
+    ) -> AppResult<Option<Self>> {
         let Some(name) = spec.executor.as_deref().filter(|name| *name != OWN) else { return Ok(None) };
-        let wrong = |why: String| Err(CliError::new(FailureKind::Config, why));
+        let wrong = |why: String| Err(AppError::new(FailureKind::Config, why));
         let mut executor = match executor(&settings.fleet.executors, name) {
             Ok(executor) => executor,
             Err(why) => return wrong(why),
@@ -107,9 +107,9 @@ impl<'a> ExecutorRun<'a> {
         mut settings: Settings,
         (directory, home): (&Path, &Path),
         interrupt: &CancellationToken,
-    ) -> CliResult<RunResult> {
+    ) -> AppResult<RunResult> {
         let program = program_of(self.app, &self.executor, self.name, directory)
-            .map_err(|why| CliError::new(FailureKind::Config, why))?;
+            .map_err(|why| AppError::new(FailureKind::Config, why))?;
         let home_text = home.to_string_lossy();
         let inputs = ExecutorInputs {
             prompt: &self.prompt,
@@ -167,11 +167,11 @@ impl<'a> ExecutorRun<'a> {
         Ok(())
     }
 
-    fn result(&self, ended: &CommandOutcome, limit: Duration) -> CliResult<RunResult> {
+    fn result(&self, ended: &CommandOutcome, limit: Duration) -> AppResult<RunResult> {
         let stdout = text(&ended.stdout);
         let (format, places) = (self.executor.output.unwrap_or_default(), &self.executor.patterns);
         let figures = Figures::read(&stdout, format, places)
-            .map_err(|why| CliError::new(FailureKind::Config, messages::executor_figures(self.name, &why)))?;
+            .map_err(|why| AppError::new(FailureKind::Config, messages::executor_figures(self.name, &why)))?;
         let (stop_reason, exit_code, cause) = match ended.reason {
             ExitReason::Code(0) => (Some(StopReason::LlmDone), Some(0), None),
             ExitReason::Code(code) => (None, Some(code), Some(format!("exited with code {code}"))),

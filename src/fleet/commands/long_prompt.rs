@@ -3,7 +3,7 @@
 use crate::queue::Queue;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::TaskSpec;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 
 /// Maximum bytes of a prompt in a record.
 const MAX_PROMPT_BYTES: usize = 128 << 10;
@@ -14,7 +14,7 @@ const BEGINNING_BYTES: usize = 1_000;
 ///
 /// # Errors
 /// Fails when the queue cannot be used, and for a prompt that is longer than an object.
-pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> CliResult<()> {
+pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> AppResult<()> {
     if spec.prompt.len() > MAX_PROMPT_BYTES {
         spec.long_prompt = Some(queue.put_object(spec.prompt.as_bytes(), now).await?);
         spec.prompt.truncate(spec.prompt.floor_char_boundary(BEGINNING_BYTES));
@@ -27,10 +27,10 @@ pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> CliResult<
 ///
 /// # Errors
 /// Fails when the object is gone.
-pub fn with_prompt(spec: TaskSpec, object: Option<Vec<u8>>) -> CliResult<TaskSpec> {
+pub fn with_prompt(spec: TaskSpec, object: Option<Vec<u8>>) -> AppResult<TaskSpec> {
     let text = object.and_then(|bytes| String::from_utf8(bytes).ok());
     let gone = || {
-        CliError::new(FailureKind::Config, "its prompt is no longer in the queue, which keeps it for 60 days")
+        AppError::new(FailureKind::Config, "its prompt is no longer in the queue, which keeps it for 60 days")
     };
     Ok(TaskSpec { prompt: text.ok_or_else(gone)?, long_prompt: None, ..spec })
 }

@@ -29,7 +29,7 @@ use crate::commands::tasks::TasksArgs;
 use crate::commands::worker_args::WorkerArgs;
 use agent_cli::described::Described;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use clap::Subcommand;
 
 /// The commands of the queue.
@@ -57,7 +57,7 @@ pub enum FleetCommand {
 ///
 /// # Errors
 /// Fails when it cannot do what it is asked for.
-pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
+pub fn fleet(app: &App, command: FleetCommand) -> AppResult<u8> {
     match command {
         FleetCommand::Submit(Described(args)) => submit::submit(app, &args),
         FleetCommand::Tasks(Described(args)) => tasks::tasks(app, args),

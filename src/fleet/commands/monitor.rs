@@ -11,7 +11,7 @@ use agent_core::fleet::TaskState;
 use agent_core::hub::Lane;
 use agent_http::server::{AsyncAnswer, HttpAnswer, HttpRequest, serve};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -38,9 +38,9 @@ impl Listening {
     ///
     /// # Errors
     /// Fails when the port cannot be used, and for an address that other machines reach without a token.
-    pub async fn open(app: &App, settings: &FleetSettings, address: Option<&str>) -> CliResult<Option<Self>> {
+    pub async fn open(app: &App, settings: &FleetSettings, address: Option<&str>) -> AppResult<Option<Self>> {
         let Some(text) = address.or(settings.listen.as_deref()) else { return Ok(None) };
-        let wrong = |why: String| CliError::new(FailureKind::Config, format!("fleet.listen {text}: {why}"));
+        let wrong = |why: String| AppError::new(FailureKind::Config, format!("fleet.listen {text}: {why}"));
         let address: SocketAddr = text
             .parse()
             .map_err(|_| wrong("write an address and a port, such as 127.0.0.1:9091".to_owned()))?;

@@ -9,7 +9,7 @@ use agent_cli::commands::common_args::CommonArgs;
 use agent_config::executors::executor;
 use agent_config::settings::Settings;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use clap::Args;
@@ -30,8 +30,8 @@ pub struct ReadinessArgs {
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when standard output cannot be written.
-pub fn readiness(app: &App, args: &ReadinessArgs) -> CliResult<u8> {
-    let settings = app.load(&args.common.flags())?.settings;
+pub fn readiness(app: &App, args: &ReadinessArgs) -> AppResult<u8> {
+    let settings = app.load(&args.common.overrides())?.settings;
     let text = app.block_on(async {
         let hub = hub_readiness(app, &settings, args.online).await;
         Ok(queue_readiness(app, &settings).await + &hub)
@@ -63,7 +63,7 @@ async fn queue_readiness(app: &App, settings: &Settings) -> String {
 }
 
 /// Returns the tasks in each state; `None` if there is no database yet, which is not created.
-async fn queue(app: &App, settings: &Settings) -> CliResult<Option<String>> {
+async fn queue(app: &App, settings: &Settings) -> AppResult<Option<String>> {
     let location = Location::parse(settings.fleet.queue.as_deref(), &directories(app)?.state);
     let place = match location {
         Ok(Location::Sqlite(path)) if !path.exists() => return Ok(None),

@@ -13,7 +13,7 @@ use agent_core::fleet::{TaskRecord, TaskState, TasksDocument};
 use agent_report::json;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_terminal::one_line;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -27,20 +27,20 @@ const TEXT_CHARS: usize = 60;
 ///
 /// # Errors
 /// Fails when there is no home directory.
-pub fn directories(app: &App) -> CliResult<Directories> {
+pub fn directories(app: &App) -> AppResult<Directories> {
     Directories::from_environment(&app.environment)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })
 }
 
 /// Opens the queue `url`, by default the configured one.
 ///
 /// # Errors
 /// Fails for another kind of queue, and when it cannot be used.
-pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> CliResult<Queue> {
+pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> AppResult<Queue> {
     let state = directories(app)?.state;
     let location = Location::parse(url.or(settings.fleet.queue.as_deref()), &state);
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
-    let wrong = |why: String| CliError::new(FailureKind::Config, why);
+    let wrong = |why: String| AppError::new(FailureKind::Config, why);
     Ok(match location.map_err(wrong)? {
         Location::Sqlite(path) if assemble::is_in_workspace(&path, settings) && !path.starts_with(&state) => {
             return Err(wrong(format!(
@@ -57,8 +57,8 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
 }
 
 /// Returns the server at `url`, by default the configured one.
-fn nats_server(app: &App, settings: &NatsSettings, url: Option<String>) -> CliResult<NatsServer> {
-    let wrong = |why: String| CliError::new(FailureKind::Config, why);
+fn nats_server(app: &App, settings: &NatsSettings, url: Option<String>) -> AppResult<NatsServer> {
+    let wrong = |why: String| AppError::new(FailureKind::Config, why);
     let value = |name: &String| {
         let value = app.environment.get(name).map(str::to_owned);
         value.ok_or_else(|| wrong(format!("the environment variable {name} is not set")))
@@ -94,7 +94,7 @@ fn nats_server(app: &App, settings: &NatsSettings, url: Option<String>) -> CliRe
 ///
 /// # Errors
 /// Fails if one does not exist, and when the queue cannot be used.
-pub async fn records(queue: &Queue, ids: &[String]) -> CliResult<Vec<TaskRecord>> {
+pub async fn records(queue: &Queue, ids: &[String]) -> AppResult<Vec<TaskRecord>> {
     let mut tasks = Vec::with_capacity(ids.len());
     for id in ids {
         tasks.push(queue.get(id).await?);
@@ -106,9 +106,9 @@ pub async fn records(queue: &Queue, ids: &[String]) -> CliResult<Vec<TaskRecord>
 ///
 /// # Errors
 /// Only when a task cannot be written as JSON, which is a bug.
-pub fn document(tasks: Vec<TaskRecord>) -> CliResult<String> {
+pub fn document(tasks: Vec<TaskRecord>) -> AppResult<String> {
     json::line(&TasksDocument::new(tasks))
-        .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
+        .map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })
 }
 
 /// Returns a line about each task.

@@ -7,7 +7,7 @@ use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::price::Usd;
 use agent_messages as messages;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_terminal::Style;
 use std::cell::Cell;
@@ -33,11 +33,11 @@ impl SharedBudget {
     ///
     /// # Errors
     /// Fails if the runs have no budget that could be reserved.
-    pub fn new(settings: &Settings, request: &RunRequest) -> CliResult<Option<Self>> {
+    pub fn new(settings: &Settings, request: &RunRequest) -> AppResult<Option<Self>> {
         let Some(limit) = settings.fleet.budget_usd else { return Ok(None) };
         let of_run = request.overrides.budget.or(settings.costs.budget_usd).ok_or_else(|| {
             let why = "fleet.budget_usd needs a limit for each run: `--budget`, or costs.budget_usd";
-            CliError::new(FailureKind::Config, why)
+            AppError::new(FailureKind::Config, why)
         })?;
         Ok(Some(Self { limit, of_run, count: Cell::default(), is_used_up: Cell::default() }))
     }
@@ -51,7 +51,7 @@ impl SharedBudget {
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
-    pub async fn reserve(&self, worker: &WorkerContext<'_>, name: &str) -> CliResult<Option<Reservation>> {
+    pub async fn reserve(&self, worker: &WorkerContext<'_>, name: &str) -> AppResult<Option<Reservation>> {
         self.count.set(self.count.get() + 1);
         let id = format!("{name}-{}", self.count.get());
         let now = worker.now();
@@ -82,7 +82,7 @@ impl SharedBudget {
         worker: &WorkerContext<'_>,
         Reservation(id): Reservation,
         run: &AttemptRun,
-    ) -> CliResult<()> {
+    ) -> AppResult<()> {
         let spent = match run.get() {
             Some(run) if run.requests > 0 => run.cost.total_usd.map(f64::from),
             None if run.has_begun() => None,

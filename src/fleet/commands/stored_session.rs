@@ -9,7 +9,7 @@ use agent_core::failure::FailureKind;
 use agent_core::fleet::TaskRecord;
 use agent_core::run_result::RunResult;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session::session_store;
 use agent_terminal::Style;
@@ -24,7 +24,7 @@ pub async fn store_session(
     (worker, task): (&WorkerContext<'_>, &TaskRecord),
     settings: &Settings,
     result: &RunResult,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let Some(id) = result.session_id.as_deref().filter(|_| worker.queue.is_shared()) else { return Ok(()) };
     let (store, redactor) = (session_store(settings), worker.app.redactor(settings));
     let mut bytes = Vec::new();
@@ -54,9 +54,9 @@ pub async fn store_session(
 ///
 /// # Errors
 /// Fails for a task whose session is on the machine of its worker only, and when the queue cannot be used.
-pub async fn print_session(app: &App, queue: &Queue, id: &str) -> CliResult<()> {
+pub async fn print_session(app: &App, queue: &Queue, id: &str) -> AppResult<()> {
     let task = queue.record(id).await?;
-    let wrong = |why: String| CliError::new(FailureKind::Usage, format!("the task {id} {why}"));
+    let wrong = |why: String| AppError::new(FailureKind::Usage, format!("the task {id} {why}"));
     let Some(object) = &task.session_object else {
         let session = task.session_id.as_deref();
         let why = session.map(|session| format!("has no stored session: its machine has it, as {session}"));

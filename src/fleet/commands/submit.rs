@@ -14,7 +14,7 @@ use agent_core::failure::FailureKind;
 use agent_core::fleet::{Priority, TaskSpec, check_id};
 use agent_engine::policy::Mode;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::prompt::{read_prompt, read_stdin};
 use clap::Args;
@@ -86,8 +86,8 @@ pub struct SubmitArgs {
 ///
 /// # Errors
 /// Fails for tasks that are not valid, and when the queue refuses them; then none is added.
-pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.queue.common.flags())?.settings;
+pub fn submit(app: &App, args: &SubmitArgs) -> AppResult<u8> {
+    let settings = app.load_and_notify(&args.queue.common.overrides())?.settings;
     let mut listed = match &args.file {
         None => {
             let prompt = read_prompt(&app.terminal, args.prompt.clone())?;
@@ -107,7 +107,7 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
 ///
 /// # Errors
 /// All errors, each with the line of its task.
-fn check(app: &App, settings: &Settings, tasks: &mut [ListedTask], args: &SubmitArgs) -> CliResult<()> {
+fn check(app: &App, settings: &Settings, tasks: &mut [ListedTask], args: &SubmitArgs) -> AppResult<()> {
     let (mut errors, mut lines) = (Vec::new(), BTreeMap::new());
     let redactor = app.redactor(settings);
     let default = args.dir.as_deref().unwrap_or(&settings.workspace).to_string_lossy();
@@ -141,7 +141,7 @@ async fn add(
     settings: &Settings,
     (mut tasks, lines): (Vec<(String, TaskSpec)>, Vec<u64>),
     args: &SubmitArgs,
-) -> CliResult<u8> {
+) -> AppResult<u8> {
     let now = app.source.unix_time().as_secs();
     let prepared = async {
         let queue = open_queue(app, settings, args.queue.queue.as_deref()).await?;
@@ -159,9 +159,9 @@ async fn add(
         }
         Ok(queue)
     };
-    let queue = prepared.await.map_err(|error: CliError| match error.kind {
+    let queue = prepared.await.map_err(|error: AppError| match error.kind {
         FailureKind::Network => {
-            CliError { cause: error.cause.context("this command stored no task"), ..error }
+            AppError { cause: error.cause.context("this command stored no task"), ..error }
         }
         _ => error,
     })?;
@@ -172,11 +172,11 @@ async fn add(
             }
             _ => None,
         };
-        let error = CliError::from(error);
+        let error = AppError::from(error);
         match (&args.file, about) {
             (Some(file), Some((_, line))) => {
                 let place = format!("{}:{line}", file.display());
-                CliError { cause: error.cause.context(place), ..error }
+                AppError { cause: error.cause.context(place), ..error }
             }
             _ => error,
         }
@@ -216,7 +216,7 @@ fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
     }
 }
 
-fn listed(file: &Path, defaults: &TaskSpec) -> CliResult<Vec<ListedTask>> {
+fn listed(file: &Path, defaults: &TaskSpec) -> AppResult<Vec<ListedTask>> {
     let name = file.display();
     let text = if file == Path::new("-") {
         let text = read_stdin(MAX_FILE_BYTES)?;
@@ -246,6 +246,6 @@ fn directory(settings: &Settings, args: &SubmitArgs, dir: &str) -> Result<String
     }
 }
 
-fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn usage(message: impl Into<String>) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }

@@ -14,7 +14,7 @@ use agent_core::fleet::{TaskRecord, TaskState};
 use agent_messages as messages;
 use agent_report::json;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::Style;
@@ -134,12 +134,12 @@ fn parse_state(text: &str) -> Result<TaskState, String> {
 ///
 /// # Errors
 /// Fails for an unknown task, one whose state does not allow it, and when the queue cannot be used.
-pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
+pub fn tasks(app: &App, args: TasksArgs) -> AppResult<u8> {
     app.block_on(perform(app, args))
 }
 
-async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.queue.common.flags())?.settings;
+async fn perform(app: &App, args: TasksArgs) -> AppResult<u8> {
+    let settings = app.load_and_notify(&args.queue.common.overrides())?.settings;
     let queue = open_queue(app, &settings, args.queue.queue.as_deref()).await?;
     let now = app.source.unix_time().as_secs();
     let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {
@@ -201,7 +201,7 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
 ///
 /// # Errors
 /// Fails for an unknown task, and when the queue cannot be used.
-pub async fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
+pub async fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> AppResult<u8> {
     let (begun, mut is_away) = (app.source.elapsed(), false);
     let (states, has_ended) = loop {
         let states = queue.states(&args.ids).await;
@@ -259,7 +259,7 @@ fn shown(task: &TaskRecord) -> String {
 }
 
 /// Returns the tasks as a file for `agent submit -f`. Those of a Hub, and those with a bundle, which is in this queue only, are left out.
-async fn exported(app: &App, queue: &Queue) -> CliResult<String> {
+async fn exported(app: &App, queue: &Queue) -> AppResult<String> {
     let mut text = String::new();
     for task in queue.select(Selection::All).await? {
         if task.spec.bundle.is_some() {
@@ -284,7 +284,7 @@ async fn exported(app: &App, queue: &Queue) -> CliResult<String> {
             }
             json::line(&spec)
         });
-        text += &line.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+        text += &line.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?;
     }
     Ok(text)
 }

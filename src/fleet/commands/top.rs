@@ -6,7 +6,7 @@ use crate::selection::Selection;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{TaskRecord, TaskState};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_terminal::{PrintOutcome, StdoutTarget, one_line, row_count};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const NAME_COLUMNS: usize = 36;
 ///
 /// # Errors
 /// Fails when the queue cannot be used, and when standard output cannot be written.
-pub async fn top(app: &App, queue: &Queue, interval: Duration) -> CliResult<()> {
+pub async fn top(app: &App, queue: &Queue, interval: Duration) -> AppResult<()> {
     let is_live = app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
     let mut rows = 0;
     loop {
@@ -36,7 +36,7 @@ pub async fn top(app: &App, queue: &Queue, interval: Duration) -> CliResult<()> 
             Err(error) => return Err(error.into()),
         };
         let drawn = app.terminal.redraw(&app.redact(&text), rows);
-        let drawn = drawn.map_err(|error| CliError::new(FailureKind::Internal, error.to_string()))?;
+        let drawn = drawn.map_err(|error| AppError::new(FailureKind::Internal, error.to_string()))?;
         if !is_live || drawn == PrintOutcome::Closed {
             return Ok(());
         }

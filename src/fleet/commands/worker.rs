@@ -22,7 +22,7 @@ use agent_core::fleet::{AttemptKey, TaskRecord, TaskState};
 use agent_core::hub::Activation;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_runtime::interrupt::SignalHandlers;
 use agent_terminal::Style;
@@ -68,7 +68,7 @@ struct Worker<'a> {
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the queue cannot be used.
-pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
+pub fn worker(app: &App, args: WorkerArgs) -> AppResult<u8> {
     let WorkerArgs { options, lane } = args;
     let WorkerOptions { jobs, once, drain, hub, grace, queue, listen, client } = options;
     let mut request = client.request()?;
@@ -76,9 +76,9 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let agent = if hub { request.overrides.agent.take() } else { None };
     if request.dry_run {
         let why = "a worker does tasks: `--dry-run` would end them with nothing done";
-        return Err(CliError::new(FailureKind::Usage, why));
+        return Err(AppError::new(FailureKind::Usage, why));
     }
-    let settings = app.load_and_notify(&request.flags())?.settings;
+    let settings = app.load_and_notify(&request.effective_overrides())?.settings;
     // What is recorded is redacted with the secrets of these settings too.
     app.redactor(&settings);
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace), agent };
@@ -130,10 +130,10 @@ impl<'a> Worker<'a> {
     fn new(
         (context, settings): (WorkerContext<'a>, &'a Settings),
         budget: Option<SharedBudget>,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         let fleet = directories(context.app)?.state.join("fleet");
         let unusable =
-            |error: io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
+            |error: io::Error| AppError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
         let name = WorkerName::new(&fleet, &context.app.source).map_err(unusable)?;
         let workers = fleet.join("workers").join(context.queue.id());
         let lock = WorkerLock::new(&workers, &name.text).map_err(unusable)?;
@@ -142,7 +142,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Finds the tasks of ended workers of this machine whose runs have begun.
-    async fn find_left(&self) -> CliResult<()> {
+    async fn find_left(&self) -> AppResult<()> {
         let left_by = |task: TaskRecord| {
             let worker = task.worker.as_deref().filter(|worker| self.name.is_of_machine(worker))?;
             let is_own = task.session_id.is_some() && task.spec.is_of(self.context.lane);
@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Reports an activation whose worker was killed or could not reach the Hub; returns whether the Hub answers.
-    async fn settle_activation(&self, task: &TaskRecord, activation: &Activation) -> CliResult<bool> {
+    async fn settle_activation(&self, task: &TaskRecord, activation: &Activation) -> AppResult<bool> {
         let WorkerContext { hub, queue, .. } = &self.context;
         let Some(hub) = hub else { return Ok(false) };
         let is_reported = activation::report_activated(&self.context, hub, (task, activation)).await;
@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Removes the directories that killed workers of this machine have left, and whose tasks are done by others.
-    async fn remove_abandoned(&self) -> CliResult<()> {
+    async fn remove_abandoned(&self) -> AppResult<()> {
         let Worker { context, settings, lock, .. } = self;
         let mut left = known_directories(context.queue.id(), &directories(context.app)?.state);
         left.retain(|(_, worker, _)| !lock.is_alive(worker));
@@ -185,12 +185,12 @@ impl<'a> Worker<'a> {
         if paths.is_empty() { Ok(()) } else { remove_abandoned(context, settings, &paths).await }
     }
 
-    async fn work(&self, limits: &Limits) -> CliResult<u8> {
+    async fn work(&self, limits: &Limits) -> AppResult<u8> {
         let interrupt = self.arm_interrupt(limits.grace)?;
         self.find_left().await?;
         self.settle_all(self.context.now()).await?;
         // A claim goes on while tasks run, and is never dropped: the store may have made it.
-        let mut running: FuturesUnordered<LocalBoxFuture<'_, CliResult<Option<TaskState>>>> =
+        let mut running: FuturesUnordered<LocalBoxFuture<'_, AppResult<Option<TaskState>>>> =
             FuturesUnordered::new();
         let (mut claiming, mut looking) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
@@ -241,9 +241,9 @@ impl<'a> Worker<'a> {
     fn end(
         &self,
         limits: &Limits,
-        failed: Option<CliError>,
+        failed: Option<AppError>,
         (claimed, all_done): (usize, bool),
-    ) -> CliResult<u8> {
+    ) -> AppResult<u8> {
         match failed {
             Some(error) => {
                 if error.kind == FailureKind::Network {
@@ -253,7 +253,7 @@ impl<'a> Worker<'a> {
                 Err(error)
             }
             // Why was logged.
-            None if limits.once && claimed == 0 && self.context.is_away.get() => Err(CliError::new(
+            None if limits.once && claimed == 0 && self.context.is_away.get() => Err(AppError::new(
                 FailureKind::Network,
                 "no task was claimed, because the queue cannot be used",
             )),
@@ -262,7 +262,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Gives back a task that was claimed when a signal arrived.
-    async fn give_back(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
+    async fn give_back(&self, (task, reserved): Claimed) -> AppResult<Option<TaskState>> {
         let context = &self.context;
         self.settle_budget(reserved, &AttemptRun::default()).await?;
         let given_back = async || context.queue.give_back(&task, context.now()).await;
@@ -270,7 +270,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Lets the first signal end the worker after a time of grace, and the second one end it at once.
-    fn arm_interrupt(&self, grace: Duration) -> CliResult<CancellationToken> {
+    fn arm_interrupt(&self, grace: Duration) -> AppResult<CancellationToken> {
         let WorkerContext { app, language, .. } = &self.context;
         let (terminal, text) = (Arc::clone(&app.terminal), messages::worker_ends(grace.as_secs(), *language));
         Ok(app.interrupt()?.arm(SignalHandlers {
@@ -286,7 +286,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Checks whether the worker has nothing more to do.
-    async fn may_end(&self, limits: &Limits) -> CliResult<bool> {
+    async fn may_end(&self, limits: &Limits) -> AppResult<bool> {
         if limits.once || self.is_used_up() || !limits.drain || limits.agent.is_some() {
             return Ok(limits.once || self.is_used_up() || limits.drain);
         }
@@ -301,7 +301,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Claims the next task, if its run fits into the money of the day.
-    async fn claim_within_budget(&self, limits: &Limits) -> CliResult<Option<Claimed>> {
+    async fn claim_within_budget(&self, limits: &Limits) -> AppResult<Option<Claimed>> {
         self.context.set_heartbeat();
         let Some(budget) = &self.budget else {
             return Ok(self.claim(limits).await?.map(|task| (task, None)));
@@ -320,7 +320,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Counts what the run of a task has cost of what was reserved for it.
-    async fn settle_budget(&self, reserved: Option<Reservation>, run: &AttemptRun) -> CliResult<()> {
+    async fn settle_budget(&self, reserved: Option<Reservation>, run: &AttemptRun) -> AppResult<()> {
         match (&self.budget, reserved) {
             (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, run).await,
             _ => Ok(()),
@@ -328,7 +328,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes over the task of a worker that has ended, or claims the next one.
-    async fn claim(&self, limits: &Limits) -> CliResult<Option<TaskRecord>> {
+    async fn claim(&self, limits: &Limits) -> AppResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
         while let Some((task, ended)) = next() {
             let has_failed = ended == EndedWorker::Killed;
@@ -368,7 +368,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
-    async fn perform(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
+    async fn perform(&self, (task, reserved): Claimed) -> AppResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
         let (metrics, run) = (TaskMetrics::begin(&self.context, &task), AttemptRun::default());
@@ -405,7 +405,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Looks for what killed workers have left, and for tasks that wait although nothing was found to claim.
-    async fn look_through(&self) -> CliResult<()> {
+    async fn look_through(&self) -> AppResult<()> {
         let Worker { context, looked_through, .. } = self;
         looked_through.set(Some(Instant::now()));
         context.or_later(context.queue.sweep(context.now()).await)?;
@@ -420,7 +420,7 @@ impl<'a> Worker<'a> {
 
     /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers of this machine have left; of
     /// tasks that ended by `until`, in seconds since the Unix epoch.
-    async fn settle_all(&self, until: u64) -> CliResult<()> {
+    async fn settle_all(&self, until: u64) -> AppResult<()> {
         let Worker { context, not_settled, .. } = self;
         let tasks = context.or_later(context.queue.select(Selection::Unsettled { until }).await)?;
         let mut hub_answers = true;

@@ -12,7 +12,7 @@ use agent_core::work::WorkResult;
 use agent_messages as messages;
 use agent_report::json;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub fn compare_measurements(
     first: &str,
     second: Option<&str>,
     as_json: bool,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let first = read(settings, first)?;
     let second = second.map(|second| read(settings, second)).transpose()?;
     let document = match &second {
@@ -60,7 +60,7 @@ pub fn compare_measurements(
     }
     let text = if as_json {
         let text = json::line(&document);
-        text.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
+        text.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?
     } else {
         messages::comparisons(&document, settings.language)
     };
@@ -90,7 +90,7 @@ fn document(comparisons: Vec<Comparison>, left_out: Vec<String>) -> ComparisonDo
 }
 
 /// Reads a measurement from a document, if there is such a file, else from the record with this id.
-fn read(settings: &Settings, source: &str) -> CliResult<Measured> {
+fn read(settings: &Settings, source: &str) -> AppResult<Measured> {
     let failed = |why: String| unreadable(&messages::no_measurement(source, &why));
     let text = read_text(Path::new(source), MAX_BYTES).map_err(|error| failed(error.to_string()))?;
     let result = if let Some(text) = text {
@@ -120,6 +120,6 @@ fn read(settings: &Settings, source: &str) -> CliResult<Measured> {
     Ok(Measured { names, scores })
 }
 
-fn unreadable(message: &str) -> CliError {
-    CliError::new(FailureKind::Config, message)
+fn unreadable(message: &str) -> AppError {
+    AppError::new(FailureKind::Config, message)
 }

@@ -15,7 +15,7 @@ use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_redactor::Redactor;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::Style;
 use agent_text::lines::escape_controls;
@@ -105,7 +105,7 @@ impl RunDirectories for TaskDirectories<'_> {
         self.launcher
     }
 
-    async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
+    async fn create(&self, name: &str, number: usize, has_begun: bool) -> AppResult<(Worktree, PathBuf)> {
         let task = self.task(name).map_err(|why| unusable(name, &why))?;
         if let (true, Some(known)) = (has_begun, self.record.worktree(name)) {
             let path = PathBuf::from(&known.path);
@@ -136,15 +136,15 @@ impl RunDirectories for TaskDirectories<'_> {
         task: &str,
         worktree: Worktree,
         _changed: &[ModifiedFile],
-    ) -> CliResult<Worktree> {
+    ) -> AppResult<Worktree> {
         let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
         let committed = commit_run(self.launcher, path, base, &subject(task)).await;
         self.record.set_committed(name, worktree, committed)
     }
 }
 
-fn unusable(task: &str, why: &str) -> CliError {
-    CliError::new(FailureKind::Config, messages::no_task_directory(task, why))
+fn unusable(task: &str, why: &str) -> AppError {
+    AppError::new(FailureKind::Config, messages::no_task_directory(task, why))
 }
 
 /// Removes the directory of a run at `path`, with what is beside it.

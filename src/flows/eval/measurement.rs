@@ -8,7 +8,7 @@ use agent_core::price::Usd;
 use agent_core::score::TaskRuns;
 use agent_core::work::WorkRun;
 use agent_messages as messages;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::request::RunRequest;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Measurement<'_> {
     ///
     /// # Errors
     /// Fails if there are too many runs, or two with the same name.
-    pub fn tasks_by_run(&self) -> CliResult<BTreeMap<String, &EvalTask>> {
+    pub fn tasks_by_run(&self) -> AppResult<BTreeMap<String, &EvalTask>> {
         let count = self.tasks.len() * self.names.len() * usize::from(self.repeat());
         if count > MAX_RUNS {
             return Err(usage(messages::too_many_runs(count, MAX_RUNS)));
@@ -70,7 +70,7 @@ impl Measurement<'_> {
     ///
     /// # Errors
     /// Fails for a budget that is no amount of money.
-    pub fn worker_tasks(&self, request: &RunRequest) -> CliResult<Vec<WorkerTask>> {
+    pub fn worker_tasks(&self, request: &RunRequest) -> AppResult<Vec<WorkerTask>> {
         let budget = self.command.budget_per_model.map(Usd::try_from).transpose();
         let budget = budget.map_err(|error| usage(error.to_string()))?;
         let worker = |(task, name, number): (&EvalTask, &String, u8)| {

@@ -20,7 +20,7 @@ use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::directories as state_directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_terminal::one_line;
 pub use compare::compare_measurements;
@@ -63,7 +63,7 @@ impl WorkCommand for EvalRequest {
         &mut self.work
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, &self))
     }
 }
@@ -75,9 +75,9 @@ impl EvalRequest {
     }
 }
 
-async fn run(app: &App, command: &EvalRequest) -> CliResult<WorkOutcome> {
+async fn run(app: &App, command: &EvalRequest) -> AppResult<WorkOutcome> {
     let names = compared(command)?;
-    let settings = app.load_and_notify(&command.work.run.flags())?.settings;
+    let settings = app.load_and_notify(&command.work.run.effective_overrides())?.settings;
     if command.work.run.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
@@ -96,7 +96,7 @@ async fn one_task(
     launcher: &Launcher,
     command: &EvalRequest,
     names: &[String],
-) -> CliResult<WorkOutcome> {
+) -> AppResult<WorkOutcome> {
     let repository = open_repository(launcher, settings).await?;
     let task = match command.work.read_task(app)? {
         WorkTask::New(task) => {
@@ -125,8 +125,8 @@ async fn many_tasks(
     command: &EvalRequest,
     names: &[String],
     directory: &Path,
-) -> CliResult<WorkOutcome> {
-    let unusable = |why: String| CliError::new(FailureKind::Config, why);
+) -> AppResult<WorkOutcome> {
+    let unusable = |why: String| AppError::new(FailureKind::Config, why);
     let directory = directory
         .canonicalize()
         .map_err(|error| unusable(format!("--tasks {}: {error}", directory.display())))?;
@@ -141,14 +141,14 @@ async fn many_tasks(
             let tasks = eval_tasks::read(&directory, !command.work.run.checks.is_empty());
             let tasks = tasks.map_err(|errors| unusable(messages::task_errors(&errors)))?;
             let data = serde_json::to_string(&tasks);
-            let data = data.map_err(|error| CliError::new(FailureKind::Internal, error.to_string()))?;
+            let data = data.map_err(|error| AppError::new(FailureKind::Internal, error.to_string()))?;
             let task = messages::tasks_of(tasks.len(), &directory.to_string_lossy());
             WorkTask::New(NewTask { task, base: None, data: Some(data) })
         }
     };
     let work = RunningWork::begin(app, settings, command, command.runs(), task)?;
     let tasks: Vec<EvalTask> = serde_json::from_str(&work.record.start().data.unwrap_or_default())
-        .map_err(|error| CliError::new(FailureKind::Session, error.to_string()))?;
+        .map_err(|error| AppError::new(FailureKind::Session, error.to_string()))?;
     let measurement = Measurement { command, names, tasks };
     let by_run = measurement.tasks_by_run()?;
     let directories = TaskDirectories::new((app, settings), launcher, &work.record, by_run);
@@ -163,7 +163,7 @@ async fn measure(
     (work, directories): (&RunningWork<'_>, &impl RunDirectories),
     measurement: &Measurement<'_>,
     hidden: Vec<PathBuf>,
-) -> CliResult<Vec<WorkRun>> {
+) -> AppResult<Vec<WorkRun>> {
     let mut request = work.request.clone();
     request.bounds.hidden = hidden;
     let tasks = measurement.worker_tasks(&request)?;
@@ -171,7 +171,7 @@ async fn measure(
 }
 
 /// Records the end with the scores and the ranking.
-fn end(work: RunningWork<'_>, runs: Vec<WorkRun>, measurement: &Measurement<'_>) -> CliResult<WorkOutcome> {
+fn end(work: RunningWork<'_>, runs: Vec<WorkRun>, measurement: &Measurement<'_>) -> AppResult<WorkOutcome> {
     let language = work.language;
     work.end_with(stop_reason(&runs), runs, |result| {
         result.task_scores = scores(&measurement.task_runs(&result.runs));
@@ -181,7 +181,7 @@ fn end(work: RunningWork<'_>, runs: Vec<WorkRun>, measurement: &Measurement<'_>)
 }
 
 /// Returns the names of what is compared.
-fn compared(command: &EvalRequest) -> CliResult<&[String]> {
+fn compared(command: &EvalRequest) -> AppResult<&[String]> {
     let names = if command.models.is_empty() { &command.configs } else { &command.models };
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < 2 || distinct.len() < names.len() {

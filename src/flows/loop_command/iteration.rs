@@ -24,7 +24,7 @@ use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::directories;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::preparation::PromptData;
 use agent_run::request::{RunRequest, Task};
 use agent_terminal::Style;
@@ -68,9 +68,9 @@ impl<'a> Iterations<'a> {
     ///
     /// # Errors
     /// Fails for a loop without a task or checks, and for an invalid configuration.
-    pub fn prepare(app: &'a App, command: LoopRequest) -> CliResult<Self> {
+    pub fn prepare(app: &'a App, command: LoopRequest) -> AppResult<Self> {
         let mut request = command.work.run.clone();
-        let mut settings = app.load_and_notify(&request.flags())?.settings;
+        let mut settings = app.load_and_notify(&request.effective_overrides())?.settings;
         let section = &settings.ralph;
         request.overrides.agent = request.overrides.agent.or_else(|| section.agent.clone());
         request.overrides.budget =
@@ -122,7 +122,7 @@ impl<'a> Iterations<'a> {
     ///
     /// # Errors
     /// Fails when the record cannot be written, and when an iteration cannot start.
-    pub async fn run(mut self) -> CliResult<WorkOutcome> {
+    pub async fn run(mut self) -> AppResult<WorkOutcome> {
         let task = match std::mem::replace(&mut self.task, WorkTask::New(NewTask::default())) {
             WorkTask::New(task) => WorkTask::New(NewTask { base: self.base().await?, ..task }),
             recorded @ WorkTask::Recorded(_) => recorded,
@@ -141,7 +141,7 @@ impl<'a> Iterations<'a> {
     }
 
     /// Runs the iterations in a worktree, and commits there what they have changed.
-    async fn run_in_worktree(mut self, work: RunningWork<'a>) -> CliResult<WorkOutcome> {
+    async fn run_in_worktree(mut self, work: RunningWork<'a>) -> AppResult<WorkOutcome> {
         let git = git_launcher(self.app, &self.settings)?;
         let repository = open_repository(&git, &self.settings).await?;
         let worktrees = Worktrees::new(repository, &self.settings, &work.record)?;
@@ -164,8 +164,8 @@ impl<'a> Iterations<'a> {
     }
 
     /// Runs checks, and reads changes, in the workspace of `request`.
-    fn use_workspace(&mut self, request: &RunRequest) -> CliResult<()> {
-        self.settings = self.app.load(&request.flags())?.settings;
+    fn use_workspace(&mut self, request: &RunRequest) -> AppResult<()> {
+        self.settings = self.app.load(&request.effective_overrides())?.settings;
         self.settings.timeout = None;
         self.launcher = assemble::launcher(self.app, &self.settings)?;
         (self.workspace, self.policy) =
@@ -174,7 +174,7 @@ impl<'a> Iterations<'a> {
     }
 
     /// Returns the commit from which the changes of a new loop are counted.
-    async fn base(&self) -> CliResult<Option<String>> {
+    async fn base(&self) -> AppResult<Option<String>> {
         if self.in_worktree {
             let git = git_launcher(self.app, &self.settings)?;
             let repository = open_repository(&git, &self.settings).await?;
@@ -287,7 +287,7 @@ impl<'a> Iterations<'a> {
     }
 
     /// Runs the checks; `None` if they were interrupted.
-    async fn run_checks(&self) -> CliResult<Option<Vec<GateResult>>> {
+    async fn run_checks(&self) -> AppResult<Option<Vec<GateResult>>> {
         let (app, launcher, language) = (self.app, &*self.launcher, self.settings.language);
         let commands = Commands { app, launcher, root: self.workspace.root(), language };
         let gates: Vec<QualityGate> = self.checks.iter().map(|check| check_gate(check)).collect();
@@ -350,7 +350,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-fn spec(file: &Path) -> CliResult<String> {
+fn spec(file: &Path) -> AppResult<String> {
     let unusable = |why: String| usage(format!("--spec {}: {why}", file.display()));
     let text = read_text(file, MAX_SPEC_BYTES).map_err(|error| unusable(error.to_string()))?;
     match text {

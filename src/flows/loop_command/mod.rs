@@ -7,7 +7,7 @@ use crate::loop_command::iteration::Iterations;
 use crate::work::outcome::WorkOutcome;
 use crate::work::request::{WorkCommand, WorkRequest};
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ impl WorkCommand for LoopRequest {
         &mut self.work
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         Iterations::prepare(app, self).and_then(|iterations| app.block_on(iterations.run()))
     }
 }

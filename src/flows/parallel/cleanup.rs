@@ -3,7 +3,7 @@
 use crate::eval::directories;
 use crate::work::record::{RecordedWork, WorkRecord, work_store};
 use crate::work::worktrees::{git_launcher, open_repository, unusable};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::run_result::ModifiedFile;
 use agent_core::work::Worktree;
@@ -11,7 +11,7 @@ use agent_engine::worktree::Repository;
 use agent_engine::worktree_commit::Committed;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::Style;
@@ -24,7 +24,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Fails for an unknown record, one whose command is under way, and when git fails.
-pub fn clean_up(app: &App, flags: &Flags, id: Option<&str>, force: bool) -> CliResult<u8> {
+pub fn clean_up(app: &App, flags: &Overrides, id: Option<&str>, force: bool) -> AppResult<u8> {
     let settings = app.load_and_notify(flags)?.settings;
     let store = work_store(&settings);
     let ids = match id {
@@ -64,7 +64,7 @@ struct Removed<'a> {
 
 impl Removed<'_> {
     /// Removes the worktrees of a record; those of the tasks of `agent eval --tasks` are repositories of their own.
-    async fn worktrees_of(&mut self, work: &RecordedWork) -> CliResult<()> {
+    async fn worktrees_of(&mut self, work: &RecordedWork) -> AppResult<()> {
         let is_task = |worktree: &&Worktree| worktree.branch == directories::BRANCH;
         let (tasks, others): (Vec<&Worktree>, Vec<&Worktree>) =
             work.worktrees().map(|(_, worktree)| worktree).partition(is_task);
@@ -116,7 +116,7 @@ impl Removed<'_> {
 }
 
 /// Removes the directory of a task of `agent eval --tasks`, and returns the line about it.
-fn remove_task(worktree: &Worktree) -> CliResult<String> {
+fn remove_task(worktree: &Worktree) -> AppResult<String> {
     let path = Path::new(&worktree.path);
     if path.symlink_metadata().is_err() {
         return Ok(String::new());
@@ -126,7 +126,7 @@ fn remove_task(worktree: &Worktree) -> CliResult<String> {
 }
 
 /// Removes a worktree, whose changes are committed, and its branch; returns the lines about it.
-async fn remove(repository: &Repository<'_>, worktree: &Worktree, force: bool) -> CliResult<String> {
+async fn remove(repository: &Repository<'_>, worktree: &Worktree, force: bool) -> AppResult<String> {
     let Worktree { branch, path, .. } = worktree;
     let (directory, reference) = (Path::new(path), format!("refs/heads/{branch}"));
     let exists = directory.symlink_metadata().is_ok();

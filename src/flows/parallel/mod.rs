@@ -18,7 +18,7 @@ use agent_engine::worktree::Repository;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 pub use cleanup::clean_up;
 use serde::{Deserialize, Serialize};
@@ -73,14 +73,14 @@ impl WorkCommand for ParallelRequest {
         &mut self.work
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, self))
     }
 }
 
-async fn run(app: &App, command: ParallelRequest) -> CliResult<WorkOutcome> {
+async fn run(app: &App, command: ParallelRequest) -> AppResult<WorkOutcome> {
     let request = command.work.run.clone();
-    let settings = app.load_and_notify(&request.flags())?.settings;
+    let settings = app.load_and_notify(&request.effective_overrides())?.settings;
     if request.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
@@ -94,7 +94,7 @@ async fn run(app: &App, command: ParallelRequest) -> CliResult<WorkOutcome> {
     let work = RunningWork::begin(app, &settings, &command, request, task)?;
     let worktrees = Worktrees::new(repository, &settings, &work.record)?;
     let tasks = tasks::parse(&work.record.start().data.unwrap_or_default())
-        .map_err(|why| CliError::new(FailureKind::Session, why))?;
+        .map_err(|why| AppError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.request, &command, &settings)?;
     let count = command.workers.unwrap_or(settings.parallel.workers);
     let mut runs = run_workers((&work, &worktrees), tasks, count).await?;
@@ -112,7 +112,7 @@ async fn new_task(
     settings: &Settings,
     repository: &Repository<'_>,
     command: &ParallelRequest,
-) -> CliResult<NewTask> {
+) -> AppResult<NewTask> {
     let tasks = tasks::read(app, command)?;
     let begins_with = (command.base.as_deref(), command.include_uncommitted);
     let base = base_commit(app, settings, repository, begins_with).await?;
@@ -125,10 +125,10 @@ fn worker_tasks(
     request: &RunRequest,
     command: &ParallelRequest,
     settings: &Settings,
-) -> CliResult<Vec<WorkerTask>> {
+) -> AppResult<Vec<WorkerTask>> {
     let section = &settings.parallel;
     let budget = command.budget_per_worker.or(section.budget_per_worker).map(Usd::try_from).transpose();
-    let budget = budget.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
+    let budget = budget.map_err(|error| AppError::new(FailureKind::Usage, error.to_string()))?;
     let timeout = command.timeout_per_worker.or(section.timeout_per_worker).map(Duration::from_secs);
     let with_options = |(at, task): (usize, ParallelTask)| {
         let mut request = request.clone();
@@ -148,7 +148,7 @@ fn worker_tasks(
 }
 
 /// Merges the branches of successful runs, one by one.
-async fn merge(worktrees: &Worktrees<'_>, runs: &mut [WorkRun]) -> CliResult<()> {
+async fn merge(worktrees: &Worktrees<'_>, runs: &mut [WorkRun]) -> AppResult<()> {
     for run in runs.iter_mut().filter(|run| run.result.status == Status::Success) {
         if let Some(worktree) = run.worktree.take() {
             run.worktree = Some(worktrees.merge(&run.name, worktree).await?);

@@ -4,7 +4,7 @@ use crate::parallel::ParallelRequest;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::prompt::read_prompt;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct ParallelTask {
 ///
 /// # Errors
 /// Fails without a task, for too many, and for a file that cannot be read.
-pub fn read(app: &App, command: &ParallelRequest) -> CliResult<Vec<ParallelTask>> {
+pub fn read(app: &App, command: &ParallelRequest) -> AppResult<Vec<ParallelTask>> {
     let first = match &command.work.task {
         None if !command.tasks.is_empty() || command.tasks_file.is_some() => None,
         task => Some(read_prompt(&app.terminal, task.clone())?),
@@ -53,7 +53,7 @@ pub fn read(app: &App, command: &ParallelRequest) -> CliResult<Vec<ParallelTask>
     }
 }
 
-fn read_file(file: &Path) -> CliResult<Vec<ParallelTask>> {
+fn read_file(file: &Path) -> AppResult<Vec<ParallelTask>> {
     let unusable = |why: String| usage(&format!("--tasks-file {}: {why}", file.display()));
     let text = read_text(file, MAX_FILE_BYTES).map_err(|error| unusable(error.to_string()))?;
     parse(&text.ok_or_else(|| unusable("there is no such file".to_owned()))?).map_err(unusable)
@@ -89,8 +89,8 @@ fn with_models(tasks: Vec<ParallelTask>, models: &[String]) -> Vec<ParallelTask>
     }
 }
 
-fn usage(message: &str) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+fn usage(message: &str) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ use agent_core::work::{Consolidation, WorkRun, WorkStopReason};
 use agent_engine::guardrails::quality_gate::QualityGate;
 use agent_messages as messages;
 use agent_process::launch::ExitReason;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::preparation::PromptData;
 use agent_run::request::{AnswerSchema, RunRequest, Task};
 use std::time::Duration;
 
 impl Steps<'_> {
     /// Does what the step is about; returns why it failed, if it did.
-    pub(super) async fn act(&self, begun: &BegunStep<'_>) -> CliResult<Option<WorkStopReason>> {
+    pub(super) async fn act(&self, begun: &BegunStep<'_>) -> AppResult<Option<WorkStopReason>> {
         match &begun.step.action {
             Action::Prompt(prompt) => self.run_agents(begun, (prompt, &[])).await,
             Action::Chain { prompt, agents } => self.run_agents(begun, (prompt, agents)).await,
@@ -38,7 +38,7 @@ impl Steps<'_> {
         &self,
         begun: &BegunStep<'_>,
         (prompt, agents): (&str, &[String]),
-    ) -> CliResult<Option<WorkStopReason>> {
+    ) -> AppResult<Option<WorkStopReason>> {
         let prompt = replace(prompt, &begun.outputs.variables);
         let mut data = Vec::new();
         for number in 1..=agents.len().max(1) {
@@ -68,7 +68,7 @@ impl Steps<'_> {
         begun: &BegunStep<'_>,
         request: RunRequest,
         name: &str,
-    ) -> CliResult<RunResult> {
+    ) -> AppResult<RunResult> {
         let record = begun.record();
         if let Some(interrupt) = begun.interrupt {
             let (app, request) =
@@ -84,7 +84,7 @@ impl Steps<'_> {
     }
 
     /// Holds a debate of several models; the result of the step is the summary.
-    async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> CliResult<Option<WorkStopReason>> {
+    async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> AppResult<Option<WorkStopReason>> {
         let question = replace(&debate.question, &begun.outputs.variables);
         let debate = Debate { question, ..debate.clone() };
         let (prefix, request) = (format!("{}/", begun.step.name), run_request(begun, None, true)?);
@@ -111,7 +111,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// Fails with `error` if it is the first one of the pipeline: nothing has happened.
-    fn not_started(&self, begun: &BegunStep<'_>, name: String, error: CliError) -> CliResult<WorkStopReason> {
+    fn not_started(&self, begun: &BegunStep<'_>, name: String, error: AppError) -> AppResult<WorkStopReason> {
         let is_first = begun.record().ended_runs().iter().all(|run| run.skipped.is_some());
         if is_first && begun.interrupt.is_none() {
             return Err(error);
@@ -122,7 +122,7 @@ impl Steps<'_> {
         Ok(WorkStopReason::RunFailed)
     }
 
-    async fn run_command(&self, begun: &BegunStep<'_>, command: &str) -> CliResult<Option<WorkStopReason>> {
+    async fn run_command(&self, begun: &BegunStep<'_>, command: &str) -> AppResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
         let has_succeeded = |run: &WorkRun| run.name == step.name && run.result.status == Status::Success;
         if record.ended_runs().iter().any(has_succeeded) {
@@ -166,12 +166,12 @@ impl Steps<'_> {
 }
 
 /// Returns the request of a run of the step, without the limits.
-fn run_request(begun: &BegunStep<'_>, agent: Option<String>, is_last: bool) -> CliResult<RunRequest> {
+fn run_request(begun: &BegunStep<'_>, agent: Option<String>, is_last: bool) -> AppResult<RunRequest> {
     let (step, mut request) = (begun.step, begun.work.request.clone());
     request.overrides.agent = agent.or_else(|| step.agent.clone()).or(request.overrides.agent);
     request.overrides.model = step.model.clone().or(request.overrides.model);
     let budget = step.budget.map(Usd::try_from).transpose();
-    let budget = budget.map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
+    let budget = budget.map_err(|error| AppError::new(FailureKind::Config, error.to_string()))?;
     request.bounds.budget = [request.bounds.budget, budget].into_iter().flatten().min();
     match step.output_schema.as_ref().filter(|_| is_last) {
         Some(Schema::File(file)) => request.schema = Some(AnswerSchema::File(file.into())),

@@ -9,7 +9,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_core::work::WorkRun;
 use agent_process::launch::ExitReason;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::one_line;
 
 /// Whether a step runs.
@@ -26,7 +26,7 @@ pub enum Decision {
 
 impl Steps<'_> {
     /// Decides whether a step runs, and records that it begins.
-    pub(super) async fn begin(&self, begun: &BegunStep<'_>) -> CliResult<Decision> {
+    pub(super) async fn begin(&self, begun: &BegunStep<'_>) -> AppResult<Decision> {
         let (step, record) = (begun.step, begun.record());
         if record.begun_step(&step.name).is_some() {
             return Ok(Decision::Run);
@@ -42,7 +42,7 @@ impl Steps<'_> {
     }
 
     /// Evaluates the conditions of a step.
-    async fn decide(&self, begun: &BegunStep<'_>) -> CliResult<Decision> {
+    async fn decide(&self, begun: &BegunStep<'_>) -> AppResult<Decision> {
         let (step, outputs) = (begun.step, begun.outputs);
         if let Some(condition) = &step.condition {
             let value = replace(condition, &outputs.variables);

@@ -8,7 +8,7 @@ use crate::work::record::work_store;
 use agent_core::failure::FailureKind;
 use agent_core::file_change::{Change, FileState};
 use agent_messages as messages;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::undo_store::content_store;
 use agent_runtime::private_file;
 use agent_terminal::{Style, sanitize};
@@ -58,7 +58,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// Fails when the states cannot be written.
-    pub(super) async fn states_before(&self, begun: &BegunStep<'_>) -> CliResult<Option<StatesBefore>> {
+    pub(super) async fn states_before(&self, begun: &BegunStep<'_>) -> AppResult<Option<StatesBefore>> {
         if begun.interrupt.is_some() {
             return Ok(None);
         }
@@ -174,6 +174,6 @@ impl StatesBefore {
     }
 }
 
-fn unwritable(error: &io::Error) -> CliError {
-    CliError::new(FailureKind::Request, format!("cannot store the files before the command: {error}"))
+fn unwritable(error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Request, format!("cannot store the files before the command: {error}"))
 }

@@ -18,9 +18,9 @@ use crate::pipeline_command::source::read_pipeline;
 use crate::pipeline_command::steps::Steps;
 use crate::work::outcome::WorkOutcome;
 use crate::work::request::{WorkCommand, WorkRequest};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -49,7 +49,7 @@ impl WorkCommand for PipelineRequest {
         &mut self.work
     }
 
-    fn perform(self, app: &App) -> CliResult<WorkOutcome> {
+    fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         let is_plan = self.work.run.dry_run;
         let setup = PipelineSetup::prepare(app, self)?;
         if is_plan {
@@ -63,7 +63,7 @@ impl WorkCommand for PipelineRequest {
 ///
 /// # Errors
 /// Fails for an invalid configuration, a file that is no pipeline, and when standard output cannot be written.
-pub fn validate(app: &App, flags: &Flags, file: &Path) -> CliResult<()> {
+pub fn validate(app: &App, flags: &Overrides, file: &Path) -> AppResult<()> {
     let settings = app.load(flags)?.settings;
     let (_, pipeline) = read_pipeline(&settings, file)?;
     print(&app.terminal, &format!("{}: valid, {} steps\n", file.display(), pipeline.all_steps().count()))

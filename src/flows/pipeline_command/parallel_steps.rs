@@ -7,7 +7,7 @@ use agent_core::stop_reason::Status;
 use agent_core::work::{WorkRun, WorkStopReason};
 use agent_messages as messages;
 use agent_run::assemble;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::{Style, one_line};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Steps<'_> {
         &self,
         begun: &BegunStep<'_>,
         steps: &[Step],
-    ) -> CliResult<Option<WorkStopReason>> {
+    ) -> AppResult<Option<WorkStopReason>> {
         let settings = &self.setup.settings;
         let interrupt = assemble::arm_interrupt(self.app, Some(&self.launcher), settings.language)?;
         let ended = steps.iter().map(|step| self.inner_step(begun, step, &interrupt));
@@ -51,7 +51,7 @@ impl Steps<'_> {
         outer: &BegunStep<'_>,
         step: &Step,
         interrupt: &CancellationToken,
-    ) -> CliResult<Option<WorkStopReason>> {
+    ) -> AppResult<Option<WorkStopReason>> {
         if outer.record().has_ended(&step.name) {
             return Ok(None);
         }
@@ -86,7 +86,7 @@ fn add_result(
     steps: &[Step],
     stops: &[Option<WorkStopReason>],
     reason: Option<WorkStopReason>,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let last = |step: &Step| last_run(begun.record(), step);
     let runs: Vec<WorkRun> = steps.iter().filter_map(last).collect();
     let failed = stops.iter().position(|stop| stop.is_some() && *stop == reason);

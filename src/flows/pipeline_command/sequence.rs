@@ -15,7 +15,7 @@ use agent_core::stop_reason::Status;
 use agent_core::work::{WorkRun, WorkStopReason};
 use agent_messages as messages;
 use agent_report::answer_shown::AnswerShown;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::{Style, one_line, sanitize};
 use std::iter;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// Fails when the record cannot be written, and when a run cannot start.
-    pub async fn run(self) -> CliResult<WorkOutcome> {
+    pub async fn run(self) -> AppResult<WorkOutcome> {
         let PipelineSetup { command, start, pipeline, settings, request, .. } = &self.setup;
         let file = &command.file;
         let task = match &command.work.record {
@@ -70,7 +70,7 @@ impl Steps<'_> {
         &self,
         begun: &BegunStep<'_>,
         heading: &str,
-    ) -> CliResult<Option<WorkStopReason>> {
+    ) -> AppResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
         if record.has_ended(&step.name) {
             return Ok(None);
@@ -116,7 +116,7 @@ impl Steps<'_> {
 }
 
 /// Records that a step, with those of a `parallel` step, is skipped.
-fn skip(work: &RunningWork<'_>, step: &Step, why: &str) -> CliResult<()> {
+fn skip(work: &RunningWork<'_>, step: &Step, why: &str) -> AppResult<()> {
     let name = one_line(&step.name, VALUE_CHARS);
     work.log(Style::Plain, &messages::step_skipped(&name, why, work.language));
     for step in step.inner().iter().chain([step]) {

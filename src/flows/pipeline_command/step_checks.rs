@@ -7,11 +7,11 @@ use agent_config::pipeline::variables::environment;
 use agent_core::work::WorkStopReason;
 use agent_engine::gate_runner::GateRun;
 use agent_engine::guardrails::quality_gate::QualityGate;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 
 impl Steps<'_> {
     /// Runs the checks of the step, and writes its checkpoint; returns why the step failed, if it did.
-    pub(super) async fn check(&self, begun: &BegunStep<'_>) -> CliResult<Option<WorkStopReason>> {
+    pub(super) async fn check(&self, begun: &BegunStep<'_>) -> AppResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
         let mut run = last_run(record, step).unwrap_or_default();
         // The command of the step is the first one.
@@ -44,7 +44,7 @@ impl Steps<'_> {
         &self,
         begun: &BegunStep<'_>,
         mut gate: QualityGate,
-    ) -> CliResult<Option<GateRun>> {
+    ) -> AppResult<Option<GateRun>> {
         if let Some(left) = begun.outer.time_left() {
             gate.timeout = gate.timeout.min(left.as_secs().max(1));
         }

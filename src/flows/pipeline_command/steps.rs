@@ -16,7 +16,7 @@ use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::directories;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::{Style, sanitize};
 use agent_workspace::Workspace;
 use std::rc::Rc;
@@ -73,7 +73,7 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     /// Fails for an invalid configuration.
-    pub fn prepare(app: &'a App, mut setup: PipelineSetup) -> CliResult<Self> {
+    pub fn prepare(app: &'a App, mut setup: PipelineSetup) -> AppResult<Self> {
         directories::prepare(&setup.settings)?;
         setup.settings.timeout = None;
         let launcher = assemble::launcher(app, &setup.settings)?;

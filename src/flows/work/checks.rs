@@ -6,7 +6,7 @@ use agent_engine::guardrails::quality_gate::QualityGate;
 use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ impl Commands<'_> {
         &self,
         gates: &[QualityGate],
         env: &BTreeMap<String, String>,
-    ) -> CliResult<Option<Vec<GateRun>>> {
+    ) -> AppResult<Option<Vec<GateRun>>> {
         let cancel = assemble::arm_interrupt(self.app, Some(self.launcher), self.language)?;
         let runs = run_gates((self.launcher, self.root), gates, env, &cancel).await;
         // A signal from here on interrupts the next run.

@@ -3,7 +3,7 @@
 use crate::work::limits::WorkLimits;
 use crate::work::running::{NextRun, RunningWork, Stop, is_no_success, usage};
 use crate::work::workers::{read_only_request, run_together};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::pipeline::Debate;
 use agent_core::failure::FailureKind;
 use agent_core::run_result::{Output, RunResult};
@@ -13,7 +13,7 @@ use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::client::RunBounds;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::preparation::PromptData;
 use agent_run::request::{AnswerSchema, RunRequest, Task};
 use agent_terminal::{Style, one_line};
@@ -55,10 +55,10 @@ pub struct HeldDebate<'a> {
 ///
 /// # Errors
 /// Fails for a model that cannot be used, and for one that is named twice.
-pub async fn check_distinct(app: &App, request: &RunRequest, debate: &Debate) -> CliResult<()> {
+pub async fn check_distinct(app: &App, request: &RunRequest, debate: &Debate) -> AppResult<()> {
     let mut names = Vec::new();
     for model in debate.models.iter().chain([&debate.judge]) {
-        let settings = app.load(&with_model(request, model).flags())?.settings;
+        let settings = app.load(&with_model(request, model).effective_overrides())?.settings;
         let name = assemble::connect_model(app, &settings, &PlayedTurns::default()).await?.model().to_owned();
         if names.contains(&name) {
             return Err(usage(messages::same_model_twice(&name)));
@@ -72,7 +72,7 @@ pub async fn check_distinct(app: &App, request: &RunRequest, debate: &Debate) ->
 pub fn with_model(request: &RunRequest, model: &str) -> RunRequest {
     let request = read_only_request(request.clone());
     RunRequest {
-        overrides: Flags {
+        overrides: Overrides {
             model: Some(model.to_owned()),
             agent: request.overrides.agent.or_else(|| Some(AGENT.to_owned())),
             ..request.overrides

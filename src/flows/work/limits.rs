@@ -5,7 +5,7 @@ use agent_core::budget_share::BudgetCap;
 use agent_core::failure::FailureKind;
 use agent_core::price::Usd;
 use agent_core::work::WorkStopReason;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_runtime::clock::Clock;
 use agent_session::total_budget::TotalBudget;
@@ -28,9 +28,9 @@ impl WorkLimits {
     ///
     /// # Errors
     /// Fails for a budget that is no amount of money.
-    pub fn take(clock: &Rc<Clock>, request: &mut RunRequest, record: &WorkRecord) -> CliResult<Self> {
+    pub fn take(clock: &Rc<Clock>, request: &mut RunRequest, record: &WorkRecord) -> AppResult<Self> {
         let usd = request.overrides.budget.take().map(Usd::try_from).transpose();
-        let usd = usd.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
+        let usd = usd.map_err(|error| AppError::new(FailureKind::Usage, error.to_string()))?;
         let budget = TotalBudget::new(BudgetCap { usd, tokens: request.overrides.max_tokens.take() });
         budget.add_used(record.used());
         let taken = record.ended_runs().iter().map(|run| run.result.duration_seconds).sum();

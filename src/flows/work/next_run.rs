@@ -8,7 +8,7 @@ use agent_core::usage::Usage;
 use agent_journal::read;
 use agent_journal::session_store::{SessionError, SessionStore};
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::preparation::Preparation;
 use agent_run::request::Task;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl NextRun {
         (sessions, session_id): (&SessionStore, Option<&str>),
         goes_on: fn(&RunResult) -> bool,
         task: &Task,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         let interrupted = match session_id {
             Some(id) => Some((id, Interrupted::read(sessions, id, goes_on)?)),
             None => None,
@@ -67,7 +67,7 @@ impl NextRun {
 ///
 /// # Errors
 /// Fails when the journal of the session cannot be read.
-pub fn is_cut_in_first_calls(sessions: &SessionStore, session_id: &str) -> CliResult<bool> {
+pub fn is_cut_in_first_calls(sessions: &SessionStore, session_id: &str) -> AppResult<bool> {
     let Some(records) = records_of(sessions, session_id)? else { return Ok(false) };
     let (mut answers, mut open) = (0, BTreeSet::new());
     for record in &records {
@@ -84,7 +84,7 @@ pub fn is_cut_in_first_calls(sessions: &SessionStore, session_id: &str) -> CliRe
 }
 
 /// Returns the records of a session, if there is one.
-fn records_of(sessions: &SessionStore, session_id: &str) -> CliResult<Option<Vec<Record>>> {
+fn records_of(sessions: &SessionStore, session_id: &str) -> AppResult<Option<Vec<Record>>> {
     let path = match sessions.journal_path(session_id) {
         Ok(path) => path,
         Err(SessionError::NotFound(_)) => return Ok(None),
@@ -107,7 +107,7 @@ enum Interrupted {
 }
 
 impl Interrupted {
-    fn read(sessions: &SessionStore, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Self> {
+    fn read(sessions: &SessionStore, session_id: &str, goes_on: fn(&RunResult) -> bool) -> AppResult<Self> {
         let Some(records) = records_of(sessions, session_id)?.filter(|records| !records.is_empty()) else {
             return Ok(Self::Before);
         };

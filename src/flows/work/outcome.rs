@@ -7,7 +7,7 @@ use agent_messages as messages;
 use agent_report::answer_shown::AnswerShown;
 use agent_report::{OutputFormat, json, work_report};
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::request::RunRequest;
 use agent_run::requested_report::RequestedReport;
@@ -26,7 +26,7 @@ pub struct WorkOutcome {
 
 impl WorkOutcome {
     /// Returns the outcome of a command that did not start because of `error`, which is reported.
-    fn not_started(app: &App, command: &str, error: &CliError) -> (Self, u8) {
+    fn not_started(app: &App, command: &str, error: &AppError) -> (Self, u8) {
         app.report_error(error);
         let failure = app.not_started(error).error;
         let result = WorkResult::not_started(command, failure);
@@ -62,7 +62,7 @@ impl WorkOutcome {
 }
 
 /// Writes the result of a command, or that it did not start; returns the exit code.
-pub fn end_command(app: &App, command: &str, request: &RunRequest, done: CliResult<WorkOutcome>) -> u8 {
+pub fn end_command(app: &App, command: &str, request: &RunRequest, done: AppResult<WorkOutcome>) -> u8 {
     let (outcome, code) = match done {
         Ok(outcome) => {
             let code = exit_code(&outcome.result, request.exit_code_on_partial);

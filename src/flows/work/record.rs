@@ -17,7 +17,7 @@ use agent_journal::write::Journal;
 use agent_messages as messages;
 use agent_report::answer_shown::AnswerShown;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::perform::FinishedRun;
 use agent_run::perform::run_for_client;
 use agent_run::request::RunRequest;
@@ -90,7 +90,7 @@ impl RecordedWork {
     ///
     /// # Errors
     /// Fails when there is no such record, or its start cannot be read.
-    pub fn read(store: &SessionStore, id: &str) -> CliResult<(Self, u64)> {
+    pub fn read(store: &SessionStore, id: &str) -> AppResult<(Self, u64)> {
         let path = store.journal_path(id).map_err(|error| unknown(id, &error))?;
         let contents = read::read(&path).map_err(|error| unreadable(id, &error.to_string()))?;
         let next_seq = contents.next_seq();
@@ -191,7 +191,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when it cannot be written.
-    pub fn create(app: &App, settings: &Settings, start: WorkStart) -> CliResult<Self> {
+    pub fn create(app: &App, settings: &Settings, start: WorkStart) -> AppResult<Self> {
         let id = app.source.session_id();
         let journal = work_store(settings).create(&id)?;
         let WorkStart { command, request, directory, task, data, base } = start.clone();
@@ -204,7 +204,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when there is no such record, another process works on it, or it cannot be read.
-    pub fn open(app: &App, settings: &Settings, id: &str) -> CliResult<Self> {
+    pub fn open(app: &App, settings: &Settings, id: &str) -> AppResult<Self> {
         let store = work_store(settings);
         let journal = store.open(id).map_err(|error| unknown(id, &error))?;
         let (work, next_seq) = RecordedWork::read(&store, id)?;
@@ -225,9 +225,9 @@ impl WorkRecord {
     }
 
     /// Appends an event, durably.
-    pub(super) fn write(&self, part: WorkEvent) -> CliResult<()> {
+    pub(super) fn write(&self, part: WorkEvent) -> AppResult<()> {
         let written = self.emitter.emit(Event::Work { part: part.clone() }).and_then(|_| self.emitter.sync());
-        written.map_err(|error| CliError { kind: FailureKind::Session, cause: error.into() })?;
+        written.map_err(|error| AppError { kind: FailureKind::Session, cause: error.into() })?;
         self.work.borrow_mut().apply(part);
         Ok(())
     }
@@ -259,7 +259,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn set_worktree(&self, name: &str, worktree: &Worktree) -> CliResult<()> {
+    pub fn set_worktree(&self, name: &str, worktree: &Worktree) -> AppResult<()> {
         self.write(WorkEvent::Worktree { name: name.to_owned(), worktree: worktree.clone() })
     }
 
@@ -272,7 +272,7 @@ impl WorkRecord {
         name: &str,
         worktree: Worktree,
         committed: Result<Committed, String>,
-    ) -> CliResult<Worktree> {
+    ) -> AppResult<Worktree> {
         let worktree = match committed {
             Ok(Committed { commit, left_out }) => Worktree { commit, left_out, problem: None, ..worktree },
             Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
@@ -306,7 +306,7 @@ impl WorkRecord {
         request: &RunRequest,
         name: &str,
         goes_on: fn(&RunResult) -> bool,
-    ) -> CliResult<EndedRun> {
+    ) -> AppResult<EndedRun> {
         let recorded = self.recorded(name);
         if let Some(RecordedRun { result: Some(result), .. }) = &recorded
             && !goes_on(result)
@@ -331,7 +331,7 @@ impl WorkRecord {
         Ok(EndedRun { result, shown })
     }
 
-    fn end(&self, name: &str, spent: Usd, result: RunResult) -> CliResult<RunResult> {
+    fn end(&self, name: &str, spent: Usd, result: RunResult) -> AppResult<RunResult> {
         let spent_usd = spent.max(result.cost.total_usd.unwrap_or_default());
         let boxed = Box::new(result.clone());
         self.write(WorkEvent::RunEnd { name: name.to_owned(), spent_usd, result: boxed })?;
@@ -345,8 +345,8 @@ impl WorkRecord {
     pub async fn checks(
         &self,
         name: &str,
-        check: impl Future<Output = CliResult<Option<Vec<GateResult>>>>,
-    ) -> CliResult<Option<Vec<GateResult>>> {
+        check: impl Future<Output = AppResult<Option<Vec<GateResult>>>>,
+    ) -> AppResult<Option<Vec<GateResult>>> {
         if let Some(results) = self.recorded(name).and_then(|run| run.checks) {
             return Ok(Some(results));
         }
@@ -359,21 +359,21 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn finish(&self, result: &WorkResult) -> CliResult<()> {
+    pub fn finish(&self, result: &WorkResult) -> AppResult<()> {
         self.write(WorkEvent::End { result: Box::new(result.clone()) })
     }
 }
 
-fn unknown(id: &str, error: &SessionError) -> CliError {
+fn unknown(id: &str, error: &SessionError) -> AppError {
     match error {
         SessionError::NotFound(_) | SessionError::BadId(_) => {
-            CliError::new(FailureKind::Session, messages::unknown_work(id))
+            AppError::new(FailureKind::Session, messages::unknown_work(id))
         }
-        SessionError::Busy(_) => CliError::new(FailureKind::Session, messages::work_busy(id)),
-        other => CliError::new(FailureKind::Session, other.to_string()),
+        SessionError::Busy(_) => AppError::new(FailureKind::Session, messages::work_busy(id)),
+        other => AppError::new(FailureKind::Session, other.to_string()),
     }
 }
 
-fn unreadable(id: &str, why: &str) -> CliError {
-    CliError::new(FailureKind::Session, messages::work_unreadable(id, why))
+fn unreadable(id: &str, why: &str) -> AppError {
+    AppError::new(FailureKind::Session, messages::work_unreadable(id, why))
 }

@@ -7,7 +7,7 @@ use agent_core::failure::FailureKind;
 use agent_core::work::WorkStopReason;
 use agent_messages as messages;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::prompt::read_prompt;
 use agent_run::request::RunRequest;
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ impl WorkRequest {
     ///
     /// # Errors
     /// Fails for a task that is missing or empty.
-    pub fn read_task(&self, app: &App) -> CliResult<WorkTask> {
+    pub fn read_task(&self, app: &App) -> AppResult<WorkTask> {
         Ok(match &self.record {
             Some(id) => WorkTask::Recorded(id.clone()),
             None => WorkTask::New(read_prompt(&app.terminal, self.task.clone())?.into()),
@@ -59,7 +59,7 @@ pub trait WorkCommand: Default + Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// Fails when it cannot begin, and when its record cannot be written.
-    fn perform(self, app: &App) -> CliResult<WorkOutcome>;
+    fn perform(self, app: &App) -> AppResult<WorkOutcome>;
 }
 
 /// Performs a command, writes its result and returns the exit code.
@@ -81,13 +81,13 @@ pub fn resume<C: WorkCommand>(app: &App, id: &str, added: &C) -> u8 {
 ///
 /// # Errors
 /// Fails for an unknown record, one of another command or directory, one that ended with success, and an option that cannot change.
-fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> CliResult<C> {
+fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> AppResult<C> {
     if let Some(option) = added.fixed_option() {
         return Err(usage(messages::fixed_option(option)));
     }
-    let settings = app.load(&added.work().run.flags())?.settings;
+    let settings = app.load(&added.work().run.effective_overrides())?.settings;
     let (work, _) = RecordedWork::read(&work_store(&settings), id)?;
-    let refuse = |why: String| CliError::new(FailureKind::Session, why);
+    let refuse = |why: String| AppError::new(FailureKind::Session, why);
     let unreadable = |why: &str| refuse(messages::work_unreadable(id, why));
     if work.start.command != C::NAME {
         return Err(refuse(messages::other_work(id, &work.start.command)));
@@ -112,7 +112,7 @@ fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> CliResult<C> {
 ///
 /// # Errors
 /// Fails for a path that is not UTF-8.
-pub fn to_value<C: Serialize>(command: &C) -> CliResult<Value> {
+pub fn to_value<C: Serialize>(command: &C) -> AppResult<Value> {
     serde_json::to_value(command).map_err(|error| usage(error.to_string()))
 }
 

@@ -13,7 +13,7 @@ use agent_core::work::{WorkResult, WorkRun, WorkStopReason};
 use agent_report::OutputFormat;
 use agent_report::answer_shown::AnswerShown;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;
 use agent_terminal::Style;
 use std::cell::RefCell;
@@ -44,8 +44,8 @@ pub enum WorkTask {
 }
 
 /// Creates a usage error.
-pub fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+pub fn usage(message: impl Into<String>) -> AppError {
+    AppError::new(FailureKind::Usage, message)
 }
 
 /// Why a command does not go on.
@@ -54,11 +54,11 @@ pub enum Stop {
     /// It ends for this reason.
     Reason(WorkStopReason),
     /// A run could not start, or the record could not be written.
-    Error(CliError),
+    Error(AppError),
 }
 
-impl From<CliError> for Stop {
-    fn from(error: CliError) -> Self {
+impl From<AppError> for Stop {
+    fn from(error: AppError) -> Self {
         Self::Error(error)
     }
 }
@@ -116,7 +116,7 @@ impl<'a> RunningWork<'a> {
         command: &C,
         mut request: RunRequest,
         task: WorkTask,
-    ) -> CliResult<Self> {
+    ) -> AppResult<Self> {
         request.prompt_is_data = true;
         let record = match task {
             WorkTask::Recorded(id) => WorkRecord::open(app, settings, &id)?,
@@ -162,7 +162,7 @@ impl<'a> RunningWork<'a> {
         self,
         ended: Result<WorkStopReason, Stop>,
         complete: impl FnOnce(&mut WorkResult),
-    ) -> CliResult<WorkOutcome> {
+    ) -> AppResult<WorkOutcome> {
         let reason = match ended {
             Ok(reason) | Err(Stop::Reason(reason)) => reason,
             Err(Stop::Error(error)) => return Err(error),
@@ -180,7 +180,7 @@ impl<'a> RunningWork<'a> {
         reason: WorkStopReason,
         runs: Vec<WorkRun>,
         complete: impl FnOnce(&mut WorkResult),
-    ) -> CliResult<WorkOutcome> {
+    ) -> AppResult<WorkOutcome> {
         let mut result = WorkResult::new(self.command, &self.record.id, reason, runs);
         complete(&mut result);
         self.record.finish(&result)?;

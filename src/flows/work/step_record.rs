@@ -3,7 +3,7 @@
 use crate::work::record::{RecordedStep, WorkRecord};
 use agent_core::quality_gate::GateResult;
 use agent_core::work::{WorkEvent, WorkRun};
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 
 impl WorkRecord {
     fn step(&self, name: &str) -> Option<RecordedStep> {
@@ -14,7 +14,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn begin_step(&self, name: &str, changed_before: Vec<String>) -> CliResult<()> {
+    pub fn begin_step(&self, name: &str, changed_before: Vec<String>) -> AppResult<()> {
         self.write(WorkEvent::StepStart { name: name.to_owned(), changed_before })
     }
 
@@ -32,7 +32,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn add_result(&self, run: WorkRun) -> CliResult<()> {
+    pub fn add_result(&self, run: WorkRun) -> AppResult<()> {
         self.write(WorkEvent::StepResult { run: Box::new(run) })
     }
 
@@ -40,7 +40,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn end_step(&self, name: &str) -> CliResult<()> {
+    pub fn end_step(&self, name: &str) -> AppResult<()> {
         self.write(WorkEvent::StepEnd { name: name.to_owned() })
     }
 
@@ -48,7 +48,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// Fails when the record cannot be written.
-    pub fn set_checks(&self, name: &str, results: Vec<GateResult>) -> CliResult<()> {
+    pub fn set_checks(&self, name: &str, results: Vec<GateResult>) -> AppResult<()> {
         self.write(WorkEvent::Checks { name: name.to_owned(), results })
     }
 }

@@ -4,7 +4,7 @@ use crate::work::checks::{check_gate, run_gates};
 use crate::work::limits::WorkLimits;
 use crate::work::record::EndedRun;
 use crate::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::quality_gate::GateResult;
 use agent_core::run_result::{ModifiedFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
@@ -15,7 +15,7 @@ use agent_process::launch::Launcher;
 use agent_report::OutputFormat;
 use agent_run::assemble;
 use agent_run::client::{RunBounds, RunClient};
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::input_images::InputImages;
 use agent_run::request::{RunRequest, Task};
 use agent_terminal::Style;
@@ -56,7 +56,7 @@ pub trait RunDirectories {
         name: &str,
         number: usize,
         has_begun: bool,
-    ) -> impl Future<Output = CliResult<(Worktree, PathBuf)>>;
+    ) -> impl Future<Output = AppResult<(Worktree, PathBuf)>>;
 
     /// Prepares a directory for the checks after its run.
     ///
@@ -79,7 +79,7 @@ pub trait RunDirectories {
         task: &str,
         worktree: Worktree,
         changed: &[ModifiedFile],
-    ) -> impl Future<Output = CliResult<Worktree>>;
+    ) -> impl Future<Output = AppResult<Worktree>>;
 }
 
 /// What the runs of a command share.
@@ -101,7 +101,7 @@ pub async fn run_workers(
     (work, directories): (&RunningWork<'_>, &impl RunDirectories),
     tasks: Vec<WorkerTask>,
     count: u8,
-) -> CliResult<Vec<WorkRun>> {
+) -> AppResult<Vec<WorkRun>> {
     let interrupt = assemble::arm_interrupt(work.app, Some(directories.launcher()), work.language)?;
     let workers = Workers { work, directories, interrupt };
     let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
@@ -111,7 +111,7 @@ pub async fn run_workers(
 }
 
 impl<D: RunDirectories> Workers<'_, D> {
-    async fn work(&self, number: usize, task: WorkerTask) -> CliResult<WorkRun> {
+    async fn work(&self, number: usize, task: WorkerTask) -> AppResult<WorkRun> {
         let name = task.name.clone();
         if self.interrupt.is_cancelled() {
             return Ok(not_started(name, StopReason::UserInterrupt));
@@ -145,7 +145,7 @@ impl<D: RunDirectories> Workers<'_, D> {
         task: &WorkerTask,
         request: &RunRequest,
         worktree: Worktree,
-    ) -> CliResult<WorkRun> {
+    ) -> AppResult<WorkRun> {
         let app = self.work.app.for_worker();
         let (name, prompt) = (&task.name, &task.prompt);
         let mut result = match Box::pin(self.work.record.run(&app, request, name, can_go_on)).await {
@@ -168,7 +168,7 @@ impl<D: RunDirectories> Workers<'_, D> {
         request: &RunRequest,
         result: &RunResult,
         worktree: &Worktree,
-    ) -> CliResult<Vec<GateResult>> {
+    ) -> AppResult<Vec<GateResult>> {
         if task.checks.is_empty() || can_go_on(result) {
             return Ok(result.quality_gates.clone());
         }
@@ -177,7 +177,7 @@ impl<D: RunDirectories> Workers<'_, D> {
             if let Err(why) = self.directories.prepare_checks(&task.name, &task.prompt, worktree).await {
                 return Ok(Some(gates.iter().map(|gate| not_run(gate, &why)).collect()));
             }
-            let mut settings = self.work.app.load(&request.flags())?.settings;
+            let mut settings = self.work.app.load(&request.effective_overrides())?.settings;
             request.bounds.apply(&mut settings);
             let launcher = assemble::launcher(self.work.app, &settings)?;
             let place = (&*launcher, settings.workspace.as_path());
@@ -216,7 +216,7 @@ pub fn concurrent_request(request: RunRequest, interrupt: &CancellationToken) ->
 /// Returns the request of a run that changes no file and runs no command.
 pub fn read_only_request(request: RunRequest) -> RunRequest {
     let bounds = RunBounds { read_only: true, ..request.bounds };
-    let overrides = Flags { no_commands: true, ..request.overrides };
+    let overrides = Overrides { no_commands: true, ..request.overrides };
     RunRequest { overrides, bounds, ..request }
 }
 

@@ -14,7 +14,7 @@ use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::{Style, one_line};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const SUBJECT_CHARS: usize = 60;
 ///
 /// # Errors
 /// Fails when no process can be started.
-pub fn git_launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
+pub fn git_launcher(app: &App, settings: &Settings) -> AppResult<Rc<Launcher>> {
     let mut settings = settings.clone();
     settings.sandbox_off = true;
     settings.sandbox.mode = SandboxMode::Auto;
@@ -42,19 +42,19 @@ pub fn subject(task: &str) -> String {
 }
 
 /// Returns the error about a worktree that cannot be used.
-pub fn unusable(why: &str) -> CliError {
-    CliError::new(FailureKind::Config, messages::no_worktrees(why))
+pub fn unusable(why: &str) -> AppError {
+    AppError::new(FailureKind::Config, messages::no_worktrees(why))
 }
 
-fn unusable_repository(why: &str) -> CliError {
-    CliError::new(FailureKind::Config, messages::no_repository_for_worktrees(why))
+fn unusable_repository(why: &str) -> AppError {
+    AppError::new(FailureKind::Config, messages::no_repository_for_worktrees(why))
 }
 
 /// Opens the repository of the workspace.
 ///
 /// # Errors
 /// Fails without a repository.
-pub async fn open_repository<'a>(launcher: &'a Launcher, settings: &Settings) -> CliResult<Repository<'a>> {
+pub async fn open_repository<'a>(launcher: &'a Launcher, settings: &Settings) -> AppResult<Repository<'a>> {
     Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable_repository(&why))
 }
 
@@ -68,7 +68,7 @@ pub async fn base_commit(
     settings: &Settings,
     repository: &Repository<'_>,
     (base, include_uncommitted): (Option<&str>, bool),
-) -> CliResult<String> {
+) -> AppResult<String> {
     let commit =
         repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable_repository(&why))?;
     let mut left_out = repository.left_out().await.map_err(|why| unusable_repository(&why))?;
@@ -109,7 +109,7 @@ impl<'a> Worktrees<'a> {
     ///
     /// # Errors
     /// Fails when it cannot be created.
-    pub fn new(repository: Repository<'a>, settings: &Settings, record: &'a WorkRecord) -> CliResult<Self> {
+    pub fn new(repository: Repository<'a>, settings: &Settings, record: &'a WorkRecord) -> AppResult<Self> {
         let directory = settings.state.join(WORKTREES);
         create_private_dir(&directory)
             .map_err(|error| unusable(&format!("{}: {error}", directory.display())))?;
@@ -117,7 +117,7 @@ impl<'a> Worktrees<'a> {
         Ok(Self { repository, record, directory, base, turn: Mutex::new(()) })
     }
 
-    async fn new_worktree(&self, name: &str, number: usize) -> CliResult<Worktree> {
+    async fn new_worktree(&self, name: &str, number: usize) -> AppResult<Worktree> {
         let id = format!("{}-{number}", self.record.id);
         let (path, branch) = (self.directory.join(&id), format!("agent/{id}"));
         self.repository.check_new(&path, &branch).await.map_err(|why| unusable(&why))?;
@@ -141,7 +141,7 @@ impl<'a> Worktrees<'a> {
     ///
     /// # Errors
     /// Fails when that cannot be recorded.
-    pub async fn merge(&self, name: &str, worktree: Worktree) -> CliResult<Worktree> {
+    pub async fn merge(&self, name: &str, worktree: Worktree) -> AppResult<Worktree> {
         if worktree.commit.is_none() || worktree.merged.is_some() {
             return Ok(worktree);
         }
@@ -165,7 +165,7 @@ impl RunDirectories for Worktrees<'_> {
         self.repository.launcher
     }
 
-    async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
+    async fn create(&self, name: &str, number: usize, has_begun: bool) -> AppResult<(Worktree, PathBuf)> {
         let _turn = self.turn.lock().await;
         let worktree = match self.record.worktree(name) {
             Some(known) => {
@@ -192,7 +192,7 @@ impl RunDirectories for Worktrees<'_> {
         task: &str,
         worktree: Worktree,
         changed: &[ModifiedFile],
-    ) -> CliResult<Worktree> {
+    ) -> AppResult<Worktree> {
         let _turn = self.turn.lock().await;
         let path = Path::new(&worktree.path);
         let (branch, subject) = (&worktree.branch, subject(task));

@@ -60,7 +60,7 @@ const REFUSED: &[i64] = &[
 const ABSENT: &[i64] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
-/// Flags for new namespaces, in which a process has capabilities again.
+/// Overrides for new namespaces, in which a process has capabilities again.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID

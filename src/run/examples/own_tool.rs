@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "the output of this program")]
 
 use agent_run::{
-    Access, Flags, OwnTools, Plan, Run, RunRequest, Task, ToolContext, ToolOutput, TypedTool, program,
+    Access, Overrides, OwnTools, Plan, Run, RunRequest, Task, ToolContext, ToolOutput, TypedTool, program,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         let model = Some("scripted:script.yaml".to_owned());
         let request = RunRequest {
             task: Task::new("how warm is the kitchen?"),
-            overrides: Flags { model, ..Flags::default() },
+            overrides: Overrides { model, ..Overrides::default() },
             tools: OwnTools::new(|| vec![Box::new(Thermometer)]),
             ..RunRequest::default()
         };

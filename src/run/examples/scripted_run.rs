@@ -1,7 +1,7 @@
 //! Performs a scripted task in the current directory, and prints its events and its outcome.
 #![expect(clippy::print_stdout, reason = "the output of this program")]
 
-use agent_run::{Event, EventSink, Flags, Record, Run, RunRequest, Task, program};
+use agent_run::{Event, EventSink, Overrides, Record, Run, RunRequest, Task, program};
 use std::process::ExitCode;
 
 /// Prints the session and each call of a tool.
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         let model = Some("scripted:script.yaml".to_owned());
         let request = RunRequest {
             task: Task::new("add a greeting"),
-            overrides: Flags { model, ..Flags::default() },
+            overrides: Overrides { model, ..Overrides::default() },
             ..RunRequest::default()
         };
         let outcome = app.block_on(async {

@@ -1,7 +1,7 @@
 //! The state of a conversation: each message is a run on its session.
 
 use crate::commands::tools::{self, SingleCall};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_core::message::ToolCall;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
@@ -9,7 +9,7 @@ use agent_core::stop_reason::StopReason;
 use agent_messages as messages;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::perform::{FinishedRun, catch_panic, perform};
 use agent_run::preparation::Preparation;
 use agent_run::request::{RunRequest, Task};
@@ -56,7 +56,7 @@ pub struct Conversation<'a> {
     /// Money left of `--budget-total`.
     pub left: Option<Usd>,
     /// What the request leaves to the session that is continued: its agent, its model, whether it pauses for approvals.
-    session_defaults: Flags,
+    session_defaults: Overrides,
     /// Number of steps of the session before each message of this conversation, for `/undo`.
     pub undo_points: Vec<u32>,
     /// The points that were undone, for `/redo`.
@@ -88,7 +88,7 @@ impl<'a> Conversation<'a> {
             request,
             session: None,
             left: None,
-            session_defaults: Flags::default(),
+            session_defaults: Overrides::default(),
             undo_points: Vec::new(),
             undone_points: Vec::new(),
             compact: false,
@@ -106,16 +106,16 @@ impl<'a> Conversation<'a> {
     ///
     /// # Errors
     /// When the session cannot be opened.
-    pub fn change_session(&mut self, session: Option<String>) -> CliResult<()> {
+    pub fn change_session(&mut self, session: Option<String>) -> AppResult<()> {
         let defaults = match &session {
-            None => Flags::default(),
+            None => Overrides::default(),
             Some(id) => {
-                let mut loaded = self.app.load(&self.request.flags())?;
+                let mut loaded = self.app.load(&self.request.effective_overrides())?;
                 use_state_with(&mut loaded.settings, Some(id));
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
-                let flags = opened.with_session_defaults(Flags::default(), &loaded);
-                let Flags { agent, model, approvals, .. } = flags;
-                Flags { agent, approvals, model, ..Flags::default() }
+                let flags = opened.with_session_defaults(Overrides::default(), &loaded);
+                let Overrides { agent, model, approvals, .. } = flags;
+                Overrides { agent, approvals, model, ..Overrides::default() }
             }
         };
         (self.session, self.session_defaults) = (session, defaults);
@@ -148,7 +148,7 @@ impl<'a> Conversation<'a> {
         let request = self.request_in_force();
         let single = SingleCall {
             call,
-            flags: request.flags(),
+            flags: request.effective_overrides(),
             dry_run: request.dry_run,
             session: self.session.as_deref(),
         };

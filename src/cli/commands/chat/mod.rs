@@ -14,7 +14,7 @@ use agent_report::OutputFormat;
 use agent_report::chat_log::ShownNotices;
 use agent_run::app::App;
 use agent_run::directories;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
@@ -37,19 +37,19 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Fails without a terminal, and when the configuration or the session to continue is unusable.
-pub fn chat(app: &App, args: ChatArgs) -> CliResult<u8> {
+pub fn chat(app: &App, args: ChatArgs) -> AppResult<u8> {
     if !app.terminal.can_ask() {
         let message = "`agent chat` needs a terminal; in scripts use `agent run \"what to do\"`";
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     }
     if args.options.format() != OutputFormat::Text {
         let message = "`agent chat` has no JSON output; use `agent run … --json`";
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     }
     let RunOptions { report, report_file, exit_code_on_partial, .. } = &args.options;
     if report.is_some() || report_file.is_some() || exit_code_on_partial.is_some() {
         let message = "--report, --report-file and --exit-code-on-partial are for one run; in a conversation use `/report`";
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     }
     let runtime = app.runtime()?;
     let code = Chat::start(app, args, &runtime)?.run();
@@ -66,11 +66,11 @@ struct Chat<'a> {
 }
 
 impl<'a> Chat<'a> {
-    fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime) -> CliResult<Self> {
+    fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime) -> AppResult<Self> {
         runtime.block_on(async { app.end_on_quit() })?;
         let ChatArgs { last, resume, budget_total, options } = args;
         let mut request = options.request();
-        let loaded = app.load_and_notify(&request.flags())?;
+        let loaded = app.load_and_notify(&request.effective_overrides())?;
         let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         request.chat = Some(shown);
         let settings = &loaded.settings;
@@ -90,7 +90,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Reads inputs until the user ends the conversation, and returns the exit code.
-    fn run(&mut self) -> CliResult<u8> {
+    fn run(&mut self) -> AppResult<u8> {
         loop {
             let input = self.read()?;
             if self.is_terminated() {
@@ -123,7 +123,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
-    fn read(&mut self) -> CliResult<Input> {
+    fn read(&mut self) -> AppResult<Input> {
         let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
         let typed =
             [std::mem::take(&mut self.conversation.typed), self.conversation.app.terminal.take_typed()];
@@ -150,13 +150,13 @@ impl<'a> Chat<'a> {
             interrupt.arm_exit(!editor.is_plain(), move || modes.restore());
             let read = editor.read(&app.terminal, PROMPT).await;
             interrupt.disarm();
-            Ok::<_, CliError>(read)
+            Ok::<_, AppError>(read)
         })?;
         self.editor = editor;
         if input.is_err() {
             self.modes.restore();
         }
-        input.map_err(|error| CliError::new(FailureKind::Internal, messages::cannot_read_line(&error)))
+        input.map_err(|error| AppError::new(FailureKind::Internal, messages::cannot_read_line(&error)))
     }
 
     /// Checks whether SIGTERM or SIGHUP was received.
@@ -195,7 +195,7 @@ impl<'a> Chat<'a> {
 }
 
 /// Creates the editor, with the history of the workspace.
-fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> CliResult<LineEditor> {
+fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<LineEditor> {
     directories::prepare(settings)?;
     let redactor = app.redactor(settings);
     let (names, root) = (slash_commands::names(user_commands), settings.workspace.clone());
@@ -208,5 +208,5 @@ fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> 
         arguments: Arc::new(move |line| completion::arguments(&directory, line)),
         term: app.environment.get("TERM").unwrap_or_default().to_owned(),
     });
-    editor.map_err(|error| CliError::new(FailureKind::Config, messages::cannot_read_line(&error)))
+    editor.map_err(|error| AppError::new(FailureKind::Config, messages::cannot_read_line(&error)))
 }

@@ -3,14 +3,14 @@
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
 use agent_config::error::did_you_mean;
 use agent_config::flag_values::{parse_effort, parse_mode};
-use agent_config::flags::Flags;
+use agent_config::overrides::Overrides;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_journal::session_store::SessionStore;
 use agent_messages as messages;
 use agent_process::editor::run_editor;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::input_images::InputImages;
 use agent_run::session::session_store;
@@ -72,7 +72,7 @@ impl Conversation<'_> {
         }
     }
 
-    fn try_slash_command(&mut self, name: &str, arguments: &str) -> CliResult<Next> {
+    fn try_slash_command(&mut self, name: &str, arguments: &str) -> AppResult<Next> {
         let takes_none = |(known, takes, _): &(&str, &str, &str)| *known == name && takes.is_empty();
         if !arguments.is_empty() && COMMANDS.iter().any(takes_none) {
             return Err(usage(messages::chat_no_arguments(name)));
@@ -121,7 +121,7 @@ impl Conversation<'_> {
     }
 
     /// Changes the option `name` of the following messages; without a value, shows it.
-    fn set_option(&mut self, name: &str, value: &str) -> CliResult<()> {
+    fn set_option(&mut self, name: &str, value: &str) -> AppResult<()> {
         let text = || Some(value.to_owned());
         match (name, value) {
             ("plan", _) => self.set(|flags| {
@@ -149,7 +149,7 @@ impl Conversation<'_> {
     }
 
     /// Attaches the images whose files `arguments` names to the next message, and lists what is attached.
-    fn attach_images(&mut self, arguments: &str) -> CliResult<()> {
+    fn attach_images(&mut self, arguments: &str) -> AppResult<()> {
         let Some(files) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         if arguments == "clear" {
             self.request.images.clear();
@@ -185,10 +185,10 @@ impl Conversation<'_> {
 
     /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Shows the
     /// settings in force.
-    fn set(&mut self, change: impl FnOnce(&mut Flags) -> CliResult<()>) -> CliResult<()> {
+    fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
         let before = self.request.overrides.clone();
         let changed = change(&mut self.request.overrides);
-        let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().flags()));
+        let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().effective_overrides()));
         match loaded {
             Ok(loaded) => {
                 let settings = loaded.settings;
@@ -206,7 +206,7 @@ impl Conversation<'_> {
     }
 
     /// Runs a command of the program with `words` and the words of `arguments`; returns whether it succeeded.
-    fn dispatch(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
+    fn dispatch(&self, words: &[&str], arguments: &str) -> AppResult<bool> {
         let overrides = &self.request.overrides;
         let path = |flag: &str, path: &Option<PathBuf>| {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
@@ -219,7 +219,7 @@ impl Conversation<'_> {
     }
 
     /// Runs a command of the program on the session of the conversation; returns whether it succeeded.
-    fn on_session(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
+    fn on_session(&self, words: &[&str], arguments: &str) -> AppResult<bool> {
         match &self.session {
             Some(id) => self.dispatch(&[words, &[id.as_str()]].concat(), arguments),
             None => Err(usage(messages::CHAT_NO_SESSION)),
@@ -227,7 +227,7 @@ impl Conversation<'_> {
     }
 
     /// Undoes the changes since the last message of this conversation.
-    fn undo(&mut self) -> CliResult<()> {
+    fn undo(&mut self) -> AppResult<()> {
         let Some(step) = self.undo_points.last() else { return Err(usage(messages::CHAT_NOTHING_TO_UNDO)) };
         if self.on_session(&["undo"], &format!("--to-step {step}"))? {
             self.undone_points.extend(self.undo_points.pop());
@@ -236,12 +236,12 @@ impl Conversation<'_> {
     }
 
     /// Opens the user's editor on a file of the state directory; the text that was written is the message.
-    fn edit(&mut self, text: &str) -> CliResult<Next> {
+    fn edit(&mut self, text: &str) -> AppResult<Next> {
         let variable = |name| self.app.environment.get(name).filter(|value| !value.trim().is_empty());
         let editor = variable("VISUAL").or_else(|| variable("EDITOR"));
         let Some(editor) = editor else { return Err(usage(messages::CHAT_NO_EDITOR)) };
         let failed = |why: &dyn Display| usage(messages::chat_editor_failed(editor, &why.to_string()));
-        let state = self.app.load(&self.request.flags())?.settings.state;
+        let state = self.app.load(&self.request.effective_overrides())?.settings.state;
         let mut file = tempfile::Builder::new()
             .prefix("chat-message-")
             .suffix(".md")
@@ -271,7 +271,7 @@ impl Conversation<'_> {
     }
 
     /// Continues in a copy of the session.
-    fn fork(&mut self) -> CliResult<()> {
+    fn fork(&mut self) -> AppResult<()> {
         if self.on_session(&["sessions", "fork"], "")? {
             let fork = self.sessions()?.newest()?;
             let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
@@ -282,24 +282,24 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn sessions(&self) -> CliResult<SessionStore> {
-        Ok(session_store(&self.app.load(&self.request.flags())?.settings))
+    fn sessions(&self) -> AppResult<SessionStore> {
+        Ok(session_store(&self.app.load(&self.request.effective_overrides())?.settings))
     }
 
-    fn resume(&mut self, id: &str) -> CliResult<()> {
+    fn resume(&mut self, id: &str) -> AppResult<()> {
         let id = if id.is_empty() { self.sessions()?.id_or_newest_own(None)? } else { id.to_owned() };
         self.change_session(Some(id.clone()))?;
         self.say(&messages::chat_session(&id));
         Ok(())
     }
 
-    fn user_command(&mut self, name: &str, arguments: &str) -> CliResult<Next> {
+    fn user_command(&mut self, name: &str, arguments: &str) -> AppResult<Next> {
         match self.user_commands.message(name, arguments) {
             Some(Ok(text)) => {
                 self.is_from_file = true;
                 Ok(Next::Message(text))
             }
-            Some(Err(error)) => Err(CliError { kind: FailureKind::Config, cause: error.into() }),
+            Some(Err(error)) => Err(AppError { kind: FailureKind::Config, cause: error.into() }),
             None => {
                 let known = COMMANDS.iter().map(|(name, ..)| *name).chain(self.user_commands.names());
                 let hint = did_you_mean(name, known).map_or_else(String::new, |hint| format!(" ({hint})"));
@@ -309,6 +309,6 @@ impl Conversation<'_> {
     }
 }
 
-fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(FailureKind::Usage, message.into())
+fn usage(message: impl Into<String>) -> AppError {
+    AppError::new(FailureKind::Usage, message.into())
 }

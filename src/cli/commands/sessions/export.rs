@@ -11,7 +11,7 @@ use agent_journal::images::ImageDir;
 use agent_journal::session_store::SessionStore;
 use agent_journal::write::encode;
 use agent_redactor::Redactor;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_text::invisible::escape_json;
 use agent_tools::outputs::MAX_OUTPUT_BYTES;
@@ -62,7 +62,7 @@ pub(super) fn export(
     id: &str,
     output: Option<&Path>,
     path_replacements: &PathReplacements,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let session = (&context.store, &*context.redactor);
     let Some(path) = output else {
         let mut text = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn export(
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         let message = format!("{} already exists and is not overwritten: name another file", path.display());
-        return Err(CliError::new(FailureKind::Session, message));
+        return Err(AppError::new(FailureKind::Session, message));
     }
     let mut file = file.map_err(|error| io_failure(&format!("write {}", path.display()), error))?;
     write_session(&mut file, session, id, path_replacements)
@@ -87,7 +87,7 @@ pub fn write_session(
     (store, redactor): (&SessionStore, &Redactor),
     id: &str,
     path_replacements: &PathReplacements,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let records = read_session(store, id)?.records;
     let images = images_of(&records);
     let agent_session = if images.is_empty() { EXPORT_VERSION_WITHOUT_IMAGES } else { EXPORT_VERSION };

@@ -2,7 +2,7 @@
 
 use agent_core::failure::FailureKind;
 use agent_core::image::Image;
-use agent_run::error::CliError;
+use agent_run::error::AppError;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -40,8 +40,8 @@ pub struct ExportedImage {
 }
 
 /// Creates the error for an I/O operation `what` that failed.
-pub fn io_failure(what: &str, error: io::Error) -> CliError {
-    CliError {
+pub fn io_failure(what: &str, error: io::Error) -> AppError {
+    AppError {
         kind: FailureKind::Session,
         cause: anyhow::Error::from(error).context(format!("cannot {what}")),
     }

@@ -7,7 +7,7 @@ use agent_core::image::{Image, ImageStore};
 use agent_journal::copy::rewrite_imported;
 use agent_journal::images::{IMAGES_DIR, ImageDir};
 use agent_journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use agent_runtime::private_file::create_private_dir;
 use agent_tools::outputs::is_file_name;
@@ -26,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 4 << 30;
 ///
 /// # Errors
 /// Fails for an unreadable or invalid file, and when the session cannot be created.
-pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &str) -> CliResult<()> {
+pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &str) -> AppResult<()> {
     let unreadable = |error| io_failure(&format!("read {}", file.display()), error);
     let imported = open(file).and_then(|mut input| ImportedSession::read(&mut *input));
     let ImportedSession { records, outputs, images } = imported.map_err(unreadable)?;

@@ -7,7 +7,7 @@ use agent_core::failure::FailureKind;
 use agent_core::stop_reason::StopReason;
 use agent_messages as messages;
 use agent_report::json;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session_list::{ListedSession, sessions_of_gone_workspaces};
 use agent_terminal::one_line;
@@ -20,17 +20,17 @@ const PATH_CHARS: usize = 1000;
 ///
 /// # Errors
 /// Fails for an unreadable session, and when standard output cannot be written.
-pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) -> CliResult<()> {
+pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) -> AppResult<()> {
     let wanted = if args.all { usize::MAX } else { args.limit };
     let mut ids = context.store.list()?;
     let mut entries =
-        ids.by_ref().take(wanted).map(|id| entry(context, id)).collect::<CliResult<Vec<ListedSession>>>()?;
+        ids.by_ref().take(wanted).map(|id| entry(context, id)).collect::<AppResult<Vec<ListedSession>>>()?;
     if args.all {
         entries.extend(sessions_of_gone_workspaces(settings, &context.redactor));
     }
     if args.json {
         let line = json::line(&entries)
-            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() });
+            .map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() });
         return print(context.terminal, &line?);
     }
     if entries.is_empty() {
@@ -62,7 +62,7 @@ pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) 
     print(context.terminal, &text)
 }
 
-fn entry(context: &CommandContext<'_>, id: String) -> CliResult<ListedSession> {
+fn entry(context: &CommandContext<'_>, id: String) -> AppResult<ListedSession> {
     let path = context.store.journal_path(&id)?;
     ListedSession::read(&context.store, &context.redactor, id).map_err(|error| unreadable(&path, &error))
 }

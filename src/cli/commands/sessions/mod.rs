@@ -17,7 +17,7 @@ use agent_journal::read::{self, JournalContents};
 use agent_journal::session_store::SessionStore;
 use agent_redactor::Redactor;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::session::{session_store, use_state_with};
 use agent_terminal::Terminal;
 use args::SessionsCommand;
@@ -38,13 +38,13 @@ struct CommandContext<'a> {
 
 impl CommandContext<'_> {
     /// Reads the journal of session `id`.
-    fn read(&self, id: &str) -> CliResult<JournalContents> {
+    fn read(&self, id: &str) -> AppResult<JournalContents> {
         read_session(&self.store, id)
     }
 }
 
 /// Reads the journal of session `id`.
-fn read_session(store: &SessionStore, id: &str) -> CliResult<JournalContents> {
+fn read_session(store: &SessionStore, id: &str) -> AppResult<JournalContents> {
     let path = store.journal_path(id)?;
     read::read(&path).map_err(|error| unreadable(&path, &error))
 }
@@ -54,8 +54,8 @@ fn read_session(store: &SessionStore, id: &str) -> CliResult<JournalContents> {
 /// # Errors
 /// Fails for an invalid configuration, a session that is unknown, unreadable or locked, and when standard output cannot be
 /// written.
-pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
-    let mut settings = app.load_and_notify(&common.flags())?.settings;
+pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> AppResult<()> {
+    let mut settings = app.load_and_notify(&common.overrides())?.settings;
     if let SessionsCommand::Show { id }
     | SessionsCommand::Fork { id, .. }
     | SessionsCommand::Export { id, .. } = &command
@@ -96,6 +96,6 @@ fn path_replacements(app: &App, settings: &Settings) -> PathReplacements {
     PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(is_replaceable).collect() }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> CliError {
-    CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
 }

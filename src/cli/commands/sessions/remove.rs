@@ -9,7 +9,7 @@ use agent_journal::session_store::SessionError;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session::{check_session, session_store, use_state_with};
 use agent_terminal::Style;
@@ -19,7 +19,7 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// Fails for an unknown session, one in use by another process, and one that cannot be removed.
-pub fn rm(app: &App, settings: &Settings, ids: &[String]) -> CliResult<()> {
+pub fn rm(app: &App, settings: &Settings, ids: &[String]) -> AppResult<()> {
     let (mut checkpoints, mut problems) = (Vec::new(), Vec::new());
     for id in ids {
         match remove(settings, id) {
@@ -31,7 +31,7 @@ pub fn rm(app: &App, settings: &Settings, ids: &[String]) -> CliResult<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(CliError::new(FailureKind::Session, problems.join("\n")))
+    Err(AppError::new(FailureKind::Session, problems.join("\n")))
 }
 
 fn remove(settings: &Settings, id: &str) -> Result<Vec<String>, SessionError> {
@@ -54,11 +54,11 @@ pub fn cleanup(
     context: &CommandContext<'_>,
     days: Option<u32>,
     dry_run: bool,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let Some(days) = days else {
         let message =
             "no age: use `--older-than DAYS`, or set `sessions.cleanup_after_days` in the configuration";
-        return Err(CliError::new(FailureKind::Usage, message));
+        return Err(AppError::new(FailureKind::Usage, message));
     };
     let now = app.source.unix_time();
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn delete_checkpoints(app: &App, settings: &Settings, checkpoints: &[String]) {
     let work = async {
         let launcher = assemble::launcher(app, settings)?;
         let deleted = delete_references(&launcher, &settings.workspace, checkpoints).await;
-        deleted.map_err(|reason| CliError::new(FailureKind::Internal, reason))
+        deleted.map_err(|reason| AppError::new(FailureKind::Internal, reason))
     };
     if let Err(error) = app.block_on(work) {
         let text = messages::checkpoints_stay(&error.cause.to_string());

@@ -5,7 +5,7 @@ use agent_core::event::{Event, MessageOrigin};
 use agent_core::failure::FailureKind;
 use agent_journal::read;
 use agent_journal::step_counter::StepCounter;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_terminal::one_line;
 use regex::{Regex, RegexBuilder};
@@ -17,9 +17,9 @@ const CONTEXT_CHARS: usize = 60;
 ///
 /// # Errors
 /// Fails for an unreadable session, and when standard output cannot be written.
-pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliResult<()> {
+pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> AppResult<()> {
     let pattern = RegexBuilder::new(&regex::escape(wanted)).case_insensitive(true).build();
-    let pattern = pattern.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
+    let pattern = pattern.map_err(|error| AppError { kind: FailureKind::Usage, cause: error.into() })?;
     let mut found = Vec::new();
     for id in context.store.list()? {
         let path = context.store.journal_path(&id)?;

@@ -8,7 +8,7 @@ use agent_core::message::{HistoryMessage, HistoryRole};
 use agent_core::run_result::RunResult;
 use agent_journal::step_counter::StepCounter;
 use agent_messages as messages;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_run::output::print;
 use agent_terminal::one_line;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const RESULT_CHARS: usize = 200;
 ///
 /// # Errors
 /// Fails for an unknown or unreadable session, and when standard output cannot be written.
-pub fn show(context: &CommandContext<'_>, id: &str) -> CliResult<()> {
+pub fn show(context: &CommandContext<'_>, id: &str) -> AppResult<()> {
     let path = context.store.journal_path(id)?;
     let mut reading = context.read(id)?;
     // Redacted before truncation: a part of a secret would not be recognised.

@@ -18,7 +18,7 @@ use agent_core::fleet::{TaskRecord, check_id};
 use agent_core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
 use agent_core::task_transitions::Ending;
 use agent_messages as messages;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_terminal::Style;
 use agent_text::delimiter::Delimiter;
 use std::rc::Rc;
@@ -65,7 +65,7 @@ pub async fn perform(
     hub: &HubContext,
     (task, activation): (&TaskRecord, &Activation),
     run: &AttemptRun,
-) -> CliResult<()> {
+) -> AppResult<()> {
     let (claim, interrupt) = (Claim { worker, task, run }, worker.stop.child_token());
     // Its id is the name of a directory, and whoever may write to the queue has chosen it.
     if let Err(why) = check_id(&activation.agent) {
@@ -113,7 +113,7 @@ fn activated_key(task: &TaskRecord) -> String {
 
 impl ActivationRun<'_> {
     /// Performs the activation, unless the definition of its agent is `unusable`.
-    async fn perform(&self, unusable: Option<CliError>, interrupt: &CancellationToken) -> CliResult<()> {
+    async fn perform(&self, unusable: Option<AppError>, interrupt: &CancellationToken) -> AppResult<()> {
         let (worker, task) = (self.claim.worker, self.claim.task);
         let ended = match unusable {
             Some(error) => Err(error),
@@ -166,7 +166,7 @@ impl ActivationRun<'_> {
         Ok(())
     }
 
-    async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+    async fn activate(&self, interrupt: &CancellationToken) -> AppResult<Ended> {
         let (agent, worker) = (&self.activation.agent, self.claim.worker);
         let started = async || start(&worker.queue, agent, &self.claim.task.id).await;
         if !worker.until_answered(started).await? {
@@ -190,7 +190,7 @@ impl ActivationRun<'_> {
     }
 
     /// Answers one notification.
-    async fn answer(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> CliResult<Ended> {
+    async fn answer(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> AppResult<Ended> {
         if !self.may_post() {
             return Ok(Ended::not_done(messages::missing_grant("hub:write")));
         }
@@ -243,7 +243,7 @@ impl ActivationRun<'_> {
     async fn choose<'n>(
         &self,
         unread: &'n [Notification],
-    ) -> CliResult<Result<Option<&'n Notification>, String>> {
+    ) -> AppResult<Result<Option<&'n Notification>, String>> {
         let worker = self.claim.worker;
         let key = state_key(&self.activation.agent);
         let read = async || worker.queue.change_value(&key, |state: &mut AgentState| state.clone()).await;
@@ -300,7 +300,7 @@ impl ActivationRun<'_> {
     }
 
     /// Checks whether the comments of the agent in a thread, those of the Hub among them, reach its limit.
-    async fn is_thread_full(&self, id: &str, thread: &Post) -> CliResult<bool> {
+    async fn is_thread_full(&self, id: &str, thread: &Post) -> AppResult<bool> {
         let (worker, agent) = (self.claim.worker, &self.activation.agent);
         let target = PostTarget::Comment { post: id.to_owned() };
         let check = |state: &mut AgentState| {
@@ -313,7 +313,7 @@ impl ActivationRun<'_> {
     }
 
     /// Lets the agent wait until a time, in seconds since the Unix epoch.
-    async fn wait_until(&self, until: u64) -> CliResult<()> {
+    async fn wait_until(&self, until: u64) -> AppResult<()> {
         let (worker, key) = (self.claim.worker, state_key(&self.activation.agent));
         let wait = |state: &mut AgentState| state.wait_until = state.wait_until.max(until);
         worker.until_answered(async || worker.queue.change_value(&key, wait).await).await
@@ -331,7 +331,7 @@ impl ActivationRun<'_> {
         thread: &str,
         answer: &str,
         interrupt: &CancellationToken,
-    ) -> CliResult<Option<Ending>> {
+    ) -> AppResult<Option<Ending>> {
         let (worker, task) = (self.claim.worker, self.claim.task);
         let record = worker.until_answered(async || worker.queue.record(&task.id).await).await?;
         if !record.belongs_to(task) {
@@ -370,7 +370,7 @@ impl ActivationRun<'_> {
     }
 
     /// Lets the agent look for posts to answer.
-    async fn explore(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> CliResult<Ended> {
+    async fn explore(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> AppResult<Ended> {
         if !self.definition.explores {
             return Ok(Ended::not_done("its definition does not enable behavior.discovery"));
         }
@@ -395,7 +395,7 @@ impl ActivationRun<'_> {
         Delimiter::for_session(&self.claim.task.id)
     }
 
-    async fn mark_read(&self, notifications: &[&Notification]) -> CliResult<()> {
+    async fn mark_read(&self, notifications: &[&Notification]) -> AppResult<()> {
         if notifications.is_empty() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use agent_core::stop_reason::Status;
 use agent_engine::approver::NoApprover;
 use agent_engine::rules::PolicyRule;
 use agent_flows::work::workers::concurrent_request;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::perform::run_for_client;
 use agent_run::request::{OwnTools, RunRequest, Task};
 use agent_run::run::RunOutcome;
@@ -39,7 +39,7 @@ impl ActivationRun<'_> {
         prompt: String,
         about: (String, String),
         interrupt: &CancellationToken,
-    ) -> CliResult<(&RunResult, bool)> {
+    ) -> AppResult<(&RunResult, bool)> {
         let workspace = Workspace::create(self.claim, &self.activation.agent)?;
         let (result, has_summary) = match &self.definition.executor {
             Some(name) => (Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await?, false),
@@ -59,12 +59,12 @@ impl ActivationRun<'_> {
         workspace: &Workspace,
         prompt: String,
         interrupt: &CancellationToken,
-    ) -> CliResult<RunResult> {
+    ) -> AppResult<RunResult> {
         let (mut request, directory) = (self.claim.worker.request.clone(), workspace.path());
         request.overrides.workspace = Some(directory.clone());
         request.bounds.no_network = !self.definition.has_network;
         let app = self.claim.worker.app.for_worker();
-        let settings = app.load(&request.flags())?.settings;
+        let settings = app.load(&request.effective_overrides())?.settings;
         let system_prompt = self.definition.prompt.as_deref().unwrap_or_default();
         let spec = TaskSpec {
             executor: Some(name.to_owned()),
@@ -74,7 +74,7 @@ impl ActivationRun<'_> {
         };
         let executor = ExecutorRun::new(&app, (&settings, &request), &spec, system_prompt)?;
         let executor =
-            executor.ok_or_else(|| CliError::new(FailureKind::Internal, "an executor has no name"))?;
+            executor.ok_or_else(|| AppError::new(FailureKind::Internal, "an executor has no name"))?;
         executor.run(settings, (&directory, &workspace.home()), interrupt).await
     }
 
@@ -84,16 +84,16 @@ impl ActivationRun<'_> {
         prompt: String,
         about: (String, String),
         interrupt: &CancellationToken,
-    ) -> CliResult<(RunResult, bool)> {
+    ) -> AppResult<(RunResult, bool)> {
         let (questions, mut asked) = mpsc::unbounded_channel();
         let may_read = self.grants.has("hub:read");
         let mut request =
             self.request(directory, HubAccess { questions, may_post: self.may_post(), may_read });
         let app = self.claim.worker.app.for_worker();
-        let worker = app.load(&self.claim.worker.request.flags())?.settings;
+        let worker = app.load(&self.claim.worker.request.effective_overrides())?.settings;
         let limits = (worker.commands.default_timeout, worker.llm.max_output_tokens.map(u64::from));
         narrow(&mut request.overrides.definition, limits);
-        let settings = app.load(&request.flags())?.settings;
+        let settings = app.load(&request.effective_overrides())?.settings;
         let agent = (&*self.definition, &self.grants);
         let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
         if !withheld.is_empty() {

@@ -7,7 +7,7 @@ use agent_config::hub::HubSettings;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,11 +36,11 @@ impl HubContext {
     ///
     /// # Errors
     /// Fails for an address to which no key may be sent, and without the key.
-    pub fn new(app: &App, settings: &Settings) -> CliResult<Self> {
+    pub fn new(app: &App, settings: &Settings) -> AppResult<Self> {
         let hub = settings.hub.clone();
         let key = app.environment.get(&hub.key_env);
         let missing = || format!("the environment variable {} (hub.key_env) is not set", hub.key_env);
-        let key = key.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?;
+        let key = key.ok_or_else(|| AppError::new(FailureKind::Config, missing()))?;
         let client = HubClient::new(&hub.url, Some(key))?;
         let policies = settings.fleet.grants.clone();
         Ok(Self { client, settings: hub, policies, definitions: RefCell::default() })
@@ -50,7 +50,7 @@ impl HubContext {
     ///
     /// # Errors
     /// Fails without one, and for one that is not valid.
-    pub fn definition(&self, id: &str, warn: impl Fn(&str)) -> CliResult<Rc<AgentDefinition>> {
+    pub fn definition(&self, id: &str, warn: impl Fn(&str)) -> AppResult<Rc<AgentDefinition>> {
         let Some(directory) = &self.settings.agents else {
             return Ok(Rc::new(AgentDefinition::of_worker()));
         };
@@ -60,10 +60,10 @@ impl HubContext {
         {
             return Ok(definition);
         }
-        let wrong = |error| CliError { kind: FailureKind::Config, cause: error };
+        let wrong = |error| AppError { kind: FailureKind::Config, cause: error };
         let read = AgentDefinition::read(Path::new(directory), id).map_err(|error| wrong(error.into()))?;
         let missing = || format!("there is no {directory}/{id}/config.yaml for this agent");
-        let definition = Rc::new(read.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?);
+        let definition = Rc::new(read.ok_or_else(|| AppError::new(FailureKind::Config, missing()))?);
         definition.warnings.iter().for_each(|key| warn(&format!("{directory}/{id}/config.yaml: {key}")));
         let until = Instant::now() + Duration::from_secs(definition.cache_seconds.min(MAX_CACHE_SECONDS));
         self.definitions.borrow_mut().insert(id.to_owned(), (until, Rc::clone(&definition)));

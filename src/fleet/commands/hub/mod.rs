@@ -16,7 +16,7 @@ mod workspace;
 use crate::commands::hub::dev::DevArgs;
 use crate::commands::hub::serve::ServeArgs;
 use ::agent_run::app::App;
-use ::agent_run::error::CliResult;
+use ::agent_run::error::AppResult;
 use agent_cli::described::Described;
 use clap::Subcommand;
 
@@ -34,7 +34,7 @@ pub enum HubCommand {
 ///
 /// # Errors
 /// Fails when it cannot do what it is asked for.
-pub fn hub(app: &App, command: HubCommand) -> CliResult<u8> {
+pub fn hub(app: &App, command: HubCommand) -> AppResult<u8> {
     match command {
         HubCommand::Serve(Described(args)) => serve::serve(app, &args),
         HubCommand::Dev(Described(args)) => dev::dev(app, &args),

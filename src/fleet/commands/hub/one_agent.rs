@@ -6,7 +6,7 @@ use crate::hub::feed::{Fed, feed};
 use agent_core::fleet::TaskRecord;
 use agent_core::hub::{Activation, ActivationKind, Lane};
 use agent_messages as messages;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::Style;
 
 /// Claims the activation of `agent` for the worker called `name`: for a notification if it has one, else to look for posts. With `is_asked_for`
@@ -19,7 +19,7 @@ pub async fn claim(
     hub: &HubContext,
     (agent, is_asked_for): (&str, bool),
     name: &str,
-) -> CliResult<Option<TaskRecord>> {
+) -> AppResult<Option<TaskRecord>> {
     let definition = hub.definition(agent, |text| worker.log(Style::Warning, text))?;
     let unread = match worker.lane {
         Lane::Hub(None | Some(ActivationKind::Notification)) => match hub.client.notifications(agent).await {

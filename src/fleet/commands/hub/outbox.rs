@@ -10,7 +10,7 @@ use agent_config::agent_definition::PostLimits;
 use agent_core::fleet::TaskRecord;
 use agent_core::hub::{OutboxPost, PostState, PostTarget};
 use agent_messages as messages;
-use agent_run::error::CliError;
+use agent_run::error::AppError;
 use agent_terminal::Style;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -53,8 +53,8 @@ impl NotPosted {
     }
 }
 
-impl From<CliError> for NotPosted {
-    fn from(error: CliError) -> Self {
+impl From<AppError> for NotPosted {
+    fn from(error: AppError) -> Self {
         Self::Later(error.to_string())
     }
 }

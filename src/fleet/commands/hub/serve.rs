@@ -18,7 +18,7 @@ use agent_core::language::Language;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_terminal::Style;
 use clap::Args;
 use std::cell::{Cell, RefCell};
@@ -72,13 +72,13 @@ struct Server<'a> {
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the queue cannot be used.
-pub fn serve(app: &App, args: &ServeArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn serve(app: &App, args: &ServeArgs) -> AppResult<u8> {
+    let settings = app.load_and_notify(&args.common.overrides())?.settings;
     app.redactor(&settings);
     app.block_on(Box::pin(run(app, &settings, args)))
 }
 
-async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> {
+async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> AppResult<u8> {
     let interrupt = assemble::arm_interrupt(app, None, settings.language)?;
     let listening = Listening::open(app, &settings.fleet, args.listen.as_deref()).await?;
     let server = Server {
@@ -105,7 +105,7 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
 }
 
 impl Server<'_> {
-    async fn serve(&self) -> CliResult<()> {
+    async fn serve(&self) -> AppResult<()> {
         let (mut was_leader, begun) = (None, Instant::now());
         loop {
             let leads = self.candidate.lead(&self.queue).await;
@@ -148,7 +148,7 @@ impl Server<'_> {
     }
 
     /// Renews the leadership until it is lost.
-    async fn keep_leading(&self) -> CliResult<()> {
+    async fn keep_leading(&self) -> AppResult<()> {
         let mut renewals = interval(self.renewal());
         loop {
             renewals.tick().await;
@@ -159,7 +159,7 @@ impl Server<'_> {
     }
 
     /// Feeds the queue with what the Hub has now, and returns the time until the next look.
-    async fn look(&self) -> CliResult<Duration> {
+    async fn look(&self) -> AppResult<Duration> {
         let interval = Duration::from_secs(self.hub.settings.poll_interval.into());
         let begun = Instant::now();
         let polled = if self.once { Ok(None) } else { self.hub.client.poll().await };
@@ -197,7 +197,7 @@ impl Server<'_> {
     }
 
     /// Activates the agents with unread notifications, those with the most first; returns whether one was.
-    async fn feed_notified(&self, agents: Result<Vec<AgentInfo>, HubError>) -> CliResult<bool> {
+    async fn feed_notified(&self, agents: Result<Vec<AgentInfo>, HubError>) -> AppResult<bool> {
         let mut agents = match agents {
             Ok(agents) => agents,
             Err(error) => return self.or_end(error).map(|()| false),
@@ -212,7 +212,7 @@ impl Server<'_> {
     }
 
     /// Activates the agents that were not active for some time, the stalest first; without a time they never were.
-    async fn feed_stale(&self) -> CliResult<()> {
+    async fn feed_stale(&self) -> AppResult<()> {
         match self.hub.client.stale(self.hub.settings.min_activation_interval).await {
             Ok(mut agents) => {
                 agents.sort_by(|one, other| one.last_activated_at.cmp(&other.last_activated_at));
@@ -226,7 +226,7 @@ impl Server<'_> {
     }
 
     /// Submits an activation of an agent, unless it has one or waits; returns whether it did.
-    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> CliResult<bool> {
+    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> AppResult<bool> {
         match self.hub.definition(&agent, |text| self.log_once(text)) {
             Ok(definition) if kind == ActivationKind::Exploration && !definition.explores => {
                 return Ok(false);
@@ -257,7 +257,7 @@ impl Server<'_> {
     }
 
     /// Returns the value; `None` if the queue cannot be used now, or for what was asked, which is logged.
-    fn or_log<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
+    fn or_log<T>(&self, value: Result<T, QueueError>) -> AppResult<Option<T>> {
         match value {
             Ok(value) => Ok(Some(value)),
             Err(error @ QueueError::Storage(_)) => Err(error.into()),
@@ -269,7 +269,7 @@ impl Server<'_> {
     }
 
     /// Logs a failure of the Hub, with `--once` it is the end.
-    fn or_end(&self, error: HubError) -> CliResult<()> {
+    fn or_end(&self, error: HubError) -> AppResult<()> {
         if self.once {
             return Err(error.into());
         }

@@ -6,7 +6,7 @@ use crate::commands::context::may_pass;
 use crate::commands::records::directories;
 use agent_config::environment::WORKTREES;
 use agent_process::scratch_dir::ScratchDir;
-use agent_run::error::CliResult;
+use agent_run::error::AppResult;
 use agent_runtime::private_file::create_private_dir;
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Fails when the state directory cannot be used.
-    pub fn create(Claim { worker, .. }: Claim<'_>, agent: &str) -> CliResult<Self> {
+    pub fn create(Claim { worker, .. }: Claim<'_>, agent: &str) -> AppResult<Self> {
         let parent = directories(worker.app)?.agent_state(agent).join(WORKTREES);
         let created = ScratchDir::new(&parent).and_then(|scratch| {
             let workspace = Self { scratch };

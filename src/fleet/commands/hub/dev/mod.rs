@@ -14,7 +14,7 @@ use agent_http::server::serve;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::assemble;
-use agent_run::error::{CliError, CliResult};
+use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_runtime::private_file::{create_new, create_private_dir};
 use clap::Args;
@@ -45,18 +45,18 @@ pub struct DevArgs {
 ///
 /// # Errors
 /// Fails when the port or the database cannot be used.
-pub fn dev(app: &App, args: &DevArgs) -> CliResult<u8> {
-    let settings = app.load_and_notify(&args.common.flags())?.settings;
+pub fn dev(app: &App, args: &DevArgs) -> AppResult<u8> {
+    let settings = app.load_and_notify(&args.common.overrides())?.settings;
     app.redactor(&settings);
     for id in &args.agent {
-        check_id(id).map_err(|why| CliError::new(FailureKind::Usage, format!("--agent {id}: {why}")))?;
+        check_id(id).map_err(|why| AppError::new(FailureKind::Usage, format!("--agent {id}: {why}")))?;
     }
     let path = match &args.db {
         Some(path) => path.clone(),
         None => directories(app)?.state.join("hub").join("dev.sqlite"),
     };
     let unusable =
-        |error: std::io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", path.display()));
+        |error: std::io::Error| AppError::new(FailureKind::Session, format!("{}: {error}", path.display()));
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         create_private_dir(directory).map_err(unusable)?;
     }
@@ -72,7 +72,7 @@ pub fn dev(app: &App, args: &DevArgs) -> CliResult<u8> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await;
         let busy = |error| {
             let why = format!("the port {} cannot be used: {error}; `--port 0` takes a free one", args.port);
-            CliError::new(FailureKind::Usage, why)
+            AppError::new(FailureKind::Usage, why)
         };
         let listener = listener.map_err(busy)?;
         let url = format!("http://{}", listener.local_addr().map_err(unusable)?);

@@ -1,4 +1,4 @@
-//! Settings from command-line flags and environment variables, each as a layer.
+//! Settings that a request or the environment sets in place of the files, each as a layer.
 
 use super::environment::Environment;
 use super::error::ConfigError;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The settings on the command line.
+/// Settings that precede the settings of files and of the environment: those of the command line, or of the program that requests a run.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Flags {
+pub struct Overrides {
     /// `--config`: a file with precedence over those of user and project.
     pub config: Option<PathBuf>,
     /// `--workspace`: the project directory.
@@ -118,7 +118,7 @@ pub fn variables_layer(rules: &KeyRule, environment: &Environment) -> Result<Lay
 ///
 /// # Errors
 /// Fails for an invalid value; the error names the flag.
-pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError> {
+pub fn flags_layer(rules: &KeyRule, flags: &Overrides) -> Result<Layers, ConfigError> {
     let path = |path: &PathBuf| Value::from(path.to_string_lossy());
     let commands = match (flags.no_commands, flags.allow_commands) {
         (true, _) => Some(("--no-commands", false)),
