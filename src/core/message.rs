@@ -102,7 +102,7 @@ impl ToolCall {
         Self { opaque: opaque.into(), ..self }
     }
 
-    /// Replaces the secrets in the arguments; the tool still receives them ([`ToolCall::to_run`]).
+    /// Replaces the secrets in the arguments; the tool still receives them ([`ToolCall::with_unredacted_arguments`]).
     pub fn redact_arguments(&mut self, redact: impl FnOnce(&mut String)) {
         let before = self.arguments.clone();
         redact(&mut self.arguments);
@@ -113,7 +113,7 @@ impl ToolCall {
 
     /// Returns the call with the arguments that the tool receives: a call must not run with a marker in place of a secret.
     #[must_use]
-    pub fn to_run(&self) -> Self {
+    pub fn with_unredacted_arguments(&self) -> Self {
         let arguments = self.unredacted.0.as_ref().unwrap_or(&self.arguments).clone();
         Self { arguments, unredacted: UnredactedArguments::default(), ..self.clone() }
     }

@@ -18,23 +18,23 @@ impl Engine {
     /// An approval becomes invalid when the targets of links change before the answer.
     pub(super) async fn ask_approver(
         &self,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         cx: &ToolContext,
         (reason, rule): (String, String),
         interrupt: &CancellationToken,
     ) -> Approval {
-        let tool = ready.tool.name();
-        let preview = match ready.tool.preview(&ready.args, cx) {
-            Ok(preview) => preview.or_else(|| hidden_arguments(&ready.args, &ready.plan.summary)),
+        let tool = planned.tool.name();
+        let preview = match planned.tool.preview(&planned.args, cx) {
+            Ok(preview) => preview.or_else(|| hidden_arguments(&planned.args, &planned.plan.summary)),
             Err(problem) => return ToolOutput::error(problem).into(),
         };
-        let (links, grant) = (self.links(&ready.plan), self.grant(ready));
+        let (links, grant) = (self.links(&planned.plan), self.grant(planned));
         let redactor = self.emitter.redactor();
         let question = Question {
             call: CallKey::new(self.subagent.as_deref(), &cx.call_id),
             tool: tool.to_owned(),
-            arguments: self.redacted(&ready.args),
-            summary: redactor.text(&ready.plan.summary).into_owned(),
+            arguments: self.redacted(&planned.args),
+            summary: redactor.text(&planned.plan.summary).into_owned(),
             reason: redactor.text(&reason).into_owned(),
             rule: rule.clone(),
             notes: links::notes(&links, self.policy.language())
@@ -50,7 +50,7 @@ impl Engine {
             answer = self.approver.ask(&question) => answer,
         };
         match answer {
-            ApproverAnswer::Yes | ApproverAnswer::Always if self.links(&ready.plan) != links => {
+            ApproverAnswer::Yes | ApproverAnswer::Always if self.links(&planned.plan) != links => {
                 ToolOutput::error(messages::links_changed(self.policy.language())).into()
             }
             ApproverAnswer::Yes => Approval::Granted,
@@ -61,9 +61,9 @@ impl Engine {
             }
             ApproverAnswer::No(reason) => {
                 let reason = messages::declined(reason.as_deref(), self.policy.language());
-                refusal_outcome(ready, reason, DECLINED_RULE.to_owned()).into()
+                refusal_outcome(planned, reason, DECLINED_RULE.to_owned()).into()
             }
-            ApproverAnswer::NoApprover => self.without_approver(ready, &question, rule, &cx.call_id).into(),
+            ApproverAnswer::NoApprover => self.without_approver(planned, &question, rule, &cx.call_id).into(),
             ApproverAnswer::Abort => {
                 interrupt.cancel();
                 self.not_executed(interrupt).into()
@@ -74,20 +74,20 @@ impl Engine {
     /// Refuses a call without an approver or makes it pending, depending on the settings.
     fn without_approver(
         &self,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         question: &Question,
         rule: String,
         call_id: &str,
     ) -> CallOutcome {
         let by_hook = (rule == PRE_TOOL_USE_RULE).then(|| format!("{rule}: {}", question.reason));
-        let reason = self.policy.no_approver_message(ready.tool.name(), by_hook.as_ref().unwrap_or(&rule));
+        let reason = self.policy.no_approver_message(planned.tool.name(), by_hook.as_ref().unwrap_or(&rule));
         if self.options.no_approver == NoApprover::Refuse {
-            return refusal_outcome(ready, reason, rule);
+            return refusal_outcome(planned, reason, rule);
         }
-        match self.pending_approval(ready.view(call_id), question) {
+        match self.pending_approval(planned.view(call_id), question) {
             Some(approval) => pending_outcome(Pending::Answer(Box::new(approval))),
             None => {
-                refusal_outcome(ready, messages::cannot_be_pending(&reason, self.policy.language()), rule)
+                refusal_outcome(planned, messages::cannot_be_pending(&reason, self.policy.language()), rule)
             }
         }
     }

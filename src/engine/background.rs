@@ -50,7 +50,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    pub async fn end_background(&self) -> Result<(), EmitError> {
+    pub async fn stop_background(&self) -> Result<(), EmitError> {
         let background = &self.background;
         let running: Vec<_> =
             background.list().into_iter().filter(|command| command.end().is_none()).collect();

@@ -21,7 +21,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    pub async fn run_batch(
+    pub async fn run_calls(
         &self,
         calls: &[ToolCall],
         interrupt: &CancellationToken,

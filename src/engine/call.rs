@@ -83,10 +83,10 @@ impl Engine {
         let call = prepared.call;
         let summary = prepared.start_summary();
         self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary })?;
-        let outcome = match &prepared.ready {
+        let outcome = match &prepared.planned {
             Err(problem) => ToolOutput::error(problem.clone()).into(),
             Ok(_) if cancel.is_cancelled() => self.not_executed(interrupt).into(),
-            Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
+            Ok(planned) => self.decide_and_run(call, planned, interrupt, cancel).await?,
         };
         let CallOutcome { mut output, denial, simulated, guardrail_counts, summary: done, pending } = outcome;
         if let Some(pending) = pending {
@@ -97,11 +97,11 @@ impl Engine {
         if let Some(note) = self.withheld_note(&text)? {
             (text, output.images) = (note, Vec::new());
             output.seen.drain(..).for_each(|seen| self.observed_files.forget(&seen.path));
-        } else if let (Ok(ready), None, None, false) = (&prepared.ready, &denial, &done, simulated) {
-            self.keep_result(call, ready, &output, &text)?;
+        } else if let (Ok(planned), None, None, false) = (&prepared.planned, &denial, &done, simulated) {
+            self.keep_result(call, planned, &output, &text)?;
         }
-        if let (Ok(ready), None, false) = (&prepared.ready, &denial, simulated) {
-            self.touch_instructions(ready, &output);
+        if let (Ok(planned), None, false) = (&prepared.planned, &denial, simulated) {
+            self.touch_instructions(planned, &output);
         }
         for seen in &output.seen {
             self.observed_files.record(&seen.path, &seen.hash);
@@ -144,32 +144,32 @@ impl Engine {
     async fn decide_and_run(
         &self,
         call: &ToolCall,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<CallOutcome, EmitError> {
         if self.is_stopped_by_hook.get() {
             return Ok(ToolOutput::error(messages::stopped_by_hook(self.policy.language())).into());
         }
-        if let Some(marker) = self.echoed_marker(ready) {
+        if let Some(marker) = self.echoed_marker(planned) {
             return Ok(ToolOutput::error(messages::secret_marker_refused(&marker)).into());
         }
         let cx = self.context(&call.id, cancel);
-        let decision = match self.decide(&call.id, ready) {
-            Decision::Deny { reason, rule } => return Ok(refusal_outcome(ready, reason, rule)),
+        let decision = match self.decide(&call.id, planned) {
+            Decision::Deny { reason, rule } => return Ok(refusal_outcome(planned, reason, rule)),
             Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
         };
-        if self.options.dry_run && ready.tool.access() != Access::Read {
-            return Ok(dry_run_outcome(ready, &cx, self.policy.language()));
+        if self.options.dry_run && planned.tool.access() != Access::Read {
+            return Ok(dry_run_outcome(planned, &cx, self.policy.language()));
         }
-        let before = self.fire_pre_tool_hooks(ready.view(&call.id), cancel).await?;
+        let before = self.fire_pre_tool_hooks(planned.view(&call.id), cancel).await?;
         if cancel.is_cancelled() {
             return Ok(self.not_executed(interrupt).into());
         }
         if let Some(reason) = before.block {
             let reason = messages::hook_blocked(&reason, self.policy.language());
-            return Ok(refusal_outcome(ready, reason, PRE_TOOL_USE_RULE.to_owned()));
+            return Ok(refusal_outcome(planned, reason, PRE_TOOL_USE_RULE.to_owned()));
         }
         if let Some(text) = before.result {
             let mut output = ToolOutput::ok(text);
@@ -185,15 +185,15 @@ impl Engine {
         };
         let Some(args) = before.updated_input else {
             let decision = or_asked(with_hook_approval(decision, before.is_approved));
-            return self.ask_and_execute(ready, decision, &cx, before.context, interrupt).await;
+            return self.ask_and_execute(planned, decision, &cx, before.context, interrupt).await;
         };
-        let plan = match ready.tool.plan(&args) {
+        let plan = match planned.tool.plan(&args) {
             Ok(plan) => plan,
             Err(problem) => {
                 return Ok(ToolOutput::error(format!("A hook's updatedInput: {problem}")).into());
             }
         };
-        let updated = PlannedCall { tool: ready.tool, args, plan };
+        let updated = PlannedCall { tool: planned.tool, args, plan };
         let decision = or_asked(with_hook_approval(self.decide(&call.id, &updated), before.is_approved));
         let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
         context.extend(before.context);
@@ -202,28 +202,28 @@ impl Engine {
     }
 
     /// Returns the redaction marker in the arguments of a call that would write the marker instead of the secret.
-    fn echoed_marker(&self, ready: &PlannedCall<'_>) -> Option<String> {
-        let changes = ready.tool.access() != Access::Read;
-        changes.then(|| self.emitter.redactor().echoed_marker(&ready.args)).flatten()
+    fn echoed_marker(&self, planned: &PlannedCall<'_>) -> Option<String> {
+        let changes = planned.tool.access() != Access::Read;
+        changes.then(|| self.emitter.redactor().echoed_marker(&planned.args)).flatten()
     }
 
     /// Requests approval if needed, and runs the call if allowed. `context` is text that hooks add to the result.
     async fn ask_and_execute(
         &self,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         decision: Decision,
         cx: &ToolContext,
         context: Vec<String>,
         interrupt: &CancellationToken,
     ) -> Result<CallOutcome, EmitError> {
-        match self.apply_answer(ready.view(&cx.call_id), decision) {
-            Decision::Deny { reason, rule } => Ok(refusal_outcome(ready, reason, rule)),
+        match self.apply_answer(planned.view(&cx.call_id), decision) {
+            Decision::Deny { reason, rule } => Ok(refusal_outcome(planned, reason, rule)),
             Decision::Allow if self.has_pending_call.get() => Ok(pending_outcome(Pending::EarlierCalls)),
-            Decision::Allow => self.execute(ready, cx, context).await,
+            Decision::Allow => self.execute(planned, cx, context).await,
             Decision::Ask { reason, rule } => {
-                match self.ask_approver(ready, cx, (reason, rule), interrupt).await {
-                    Approval::Granted => self.execute(ready, cx, context).await,
-                    Approval::GrantedWith(args) => self.execute_with(ready, args, cx, context).await,
+                match self.ask_approver(planned, cx, (reason, rule), interrupt).await {
+                    Approval::Granted => self.execute(planned, cx, context).await,
+                    Approval::GrantedWith(args) => self.execute_with(planned, args, cx, context).await,
                     Approval::Refused(outcome) => Ok(*outcome),
                 }
             }
@@ -233,18 +233,18 @@ impl Engine {
     /// Runs a call that was approved with other arguments, unless these are refused.
     async fn execute_with(
         &self,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         args: Value,
         cx: &ToolContext,
         mut context: Vec<String>,
     ) -> Result<CallOutcome, EmitError> {
-        let plan = match ready.tool.plan(&args) {
+        let plan = match planned.tool.plan(&args) {
             Ok(plan) => plan,
             Err(problem) => {
                 return Ok(ToolOutput::error(messages::approved_arguments_invalid(&problem)).into());
             }
         };
-        let updated = PlannedCall { tool: ready.tool, args, plan };
+        let updated = PlannedCall { tool: planned.tool, args, plan };
         if let Some(marker) = self.echoed_marker(&updated) {
             return Ok(ToolOutput::error(messages::secret_marker_refused(&marker)).into());
         }
@@ -259,50 +259,54 @@ impl Engine {
     /// Runs an allowed call. The journal is synced to disk before a call that may have an effect.
     async fn execute(
         &self,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         cx: &ToolContext,
         context: Vec<String>,
     ) -> Result<CallOutcome, EmitError> {
         // Hooks or the user may have changed files since the decision.
-        let mut passed = match self.check_guardrails(ready.tool, Some(&ready.args), &ready.plan) {
+        let mut passed = match self.check_guardrails(planned.tool, Some(&planned.args), &planned.plan) {
             Ok(passed) => passed,
-            Err(DenialReason { reason, rule }) => return Ok(refusal_outcome(ready, reason, rule)),
+            Err(DenialReason { reason, rule }) => return Ok(refusal_outcome(planned, reason, rule)),
         };
-        if let Some(path) = self.unsaved_file(ready, cx).await {
+        if let Some(path) = self.unsaved_file(planned, cx).await {
             let text = messages::unsaved_in_editor(&path, self.policy.language());
             return Ok(ToolOutput::error(text).into());
         }
-        let mut output = match ready.tool.access() {
-            Access::Read => self.call_with_time_limit(ready, cx).await,
+        let mut output = match planned.tool.access() {
+            Access::Read => self.call_with_time_limit(planned, cx).await,
             Access::Write | Access::Network | Access::Mcp => {
                 self.emitter.sync()?;
-                let output = self.call_with_time_limit(ready, cx).await;
+                let output = self.call_with_time_limit(planned, cx).await;
                 self.set_scan_outdated().await;
                 output
             }
-            Access::Execute | Access::McpWrite { .. } => self.run_and_list_changes(ready, cx).await?,
+            Access::Execute | Access::McpWrite { .. } => self.run_and_list_changes(planned, cx).await?,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;
         }
-        let guardrail_counts = self.count_effects(&ready.plan, &output, &passed).await;
+        let guardrail_counts = self.count_effects(&planned.plan, &output, &passed).await;
         let remarks = passed.remarks.drain(..).filter(|_| !output.is_error);
         for text in context.into_iter().chain(remarks) {
             append_paragraph(&mut output.text, &text);
         }
         self.emitter.redactor().redact_for_model(&mut output.text);
-        self.fire_post_tool_hooks(ready.view(&cx.call_id), &mut output, &cx.cancel).await?;
+        self.fire_post_tool_hooks(planned.view(&cx.call_id), &mut output, &cx.cancel).await?;
         Ok(CallOutcome { guardrail_counts, ..output.into() })
     }
 
     /// Runs a call with the time limit of calls, except for subagents, which have their own. At the limit, the result is what
     /// the call produced so far.
-    pub(super) async fn call_with_time_limit(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> ToolOutput {
-        let time = self.options.timeout.filter(|_| ready.tool.name() != DISPATCH_SUBAGENT);
-        let Some(time) = time else { return ready.tool.call(&ready.args, cx).await };
+    pub(super) async fn call_with_time_limit(
+        &self,
+        planned: &PlannedCall<'_>,
+        cx: &ToolContext,
+    ) -> ToolOutput {
+        let time = self.options.timeout.filter(|_| planned.tool.name() != DISPATCH_SUBAGENT);
+        let Some(time) = time else { return planned.tool.call(&planned.args, cx).await };
         let context = self.context(&cx.call_id, &cx.cancel.child_token());
         let own = ToolContext { launcher: Rc::clone(&cx.launcher), ..context };
-        let output = with_time_limit(Some(time), &own.cancel, ready.tool.call(&ready.args, &own)).await;
+        let output = with_time_limit(Some(time), &own.cancel, planned.tool.call(&planned.args, &own)).await;
         if !own.cancel.is_cancelled() || cx.cancel.is_cancelled() {
             return output;
         }
@@ -311,22 +315,22 @@ impl Engine {
     }
 
     /// Decides on a call, including earlier answers of the user.
-    fn decide(&self, call_id: &str, ready: &PlannedCall<'_>) -> Decision {
-        match self.judge(ready.tool, Some(&ready.args), &ready.plan) {
+    fn decide(&self, call_id: &str, planned: &PlannedCall<'_>) -> Decision {
+        match self.judge(planned.tool, Some(&planned.args), &planned.plan) {
             refusal @ Decision::Deny { .. } => refusal,
-            decision => self.recorded_denial(call_id).unwrap_or_else(|| self.apply_grants(decision, ready)),
+            decision => self.recorded_denial(call_id).unwrap_or_else(|| self.apply_grants(decision, planned)),
         }
     }
 
     /// Turns a question into `Allow` if the user has allowed similar calls until the run ends.
-    fn apply_grants(&self, decision: Decision, ready: &PlannedCall<'_>) -> Decision {
+    fn apply_grants(&self, decision: Decision, planned: &PlannedCall<'_>) -> Decision {
         let is_asked = matches!(decision, Decision::Ask { .. });
-        if is_asked && self.grants.contains(&self.grant(ready)) { Decision::Allow } else { decision }
+        if is_asked && self.grants.contains(&self.grant(planned)) { Decision::Allow } else { decision }
     }
 
     /// Returns the grant that covers calls similar to this one.
-    pub(super) fn grant(&self, ready: &PlannedCall<'_>) -> Grant {
-        Grant::of(ready.tool.name(), &ready.args, &self.resolved(&ready.plan))
+    pub(super) fn grant(&self, planned: &PlannedCall<'_>) -> Grant {
+        Grant::of(planned.tool.name(), &planned.args, &self.resolved(&planned.plan))
     }
 
     /// Decides on a call of `tool` with the effects `plan`, by refusals, guardrails, rules and mode. Without `args`, changes of
@@ -377,7 +381,7 @@ impl Engine {
 
     /// Checks whether a call needs approval in the current state.
     pub(super) fn needs_approval(&self, prepared: &PreparedCall<'_>) -> bool {
-        let decided = prepared.ready.as_ref().map(|ready| self.decide(&prepared.call.id, ready));
+        let decided = prepared.planned.as_ref().map(|planned| self.decide(&prepared.call.id, planned));
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
@@ -430,15 +434,15 @@ pub(super) fn pending_outcome(pending: Pending) -> CallOutcome {
     CallOutcome { pending: Some(pending), ..CallOutcome::default() }
 }
 
-pub(super) fn refusal_outcome(ready: &PlannedCall<'_>, reason: String, rule: String) -> CallOutcome {
-    let tool = ready.tool.name().to_owned();
-    let denial = Denial { tool, summary: ready.plan.summary.clone(), reason: reason.clone(), rule };
+pub(super) fn refusal_outcome(planned: &PlannedCall<'_>, reason: String, rule: String) -> CallOutcome {
+    let tool = planned.tool.name().to_owned();
+    let denial = Denial { tool, summary: planned.plan.summary.clone(), reason: reason.clone(), rule };
     CallOutcome { denial: Some(denial), ..ToolOutput::error(reason).into() }
 }
 
-fn dry_run_outcome(ready: &PlannedCall<'_>, cx: &ToolContext, language: Language) -> CallOutcome {
-    let mut text = messages::would_execute(ready.tool.name(), &ready.plan.summary, language);
-    match ready.tool.preview(&ready.args, cx) {
+fn dry_run_outcome(planned: &PlannedCall<'_>, cx: &ToolContext, language: Language) -> CallOutcome {
+    let mut text = messages::would_execute(planned.tool.name(), &planned.plan.summary, language);
+    match planned.tool.preview(&planned.args, cx) {
         Ok(Some(preview)) => append_paragraph(&mut text, &diff::truncate(&preview)),
         Ok(None) => {}
         // The call may depend on effects of earlier simulated calls, so this is not an error.

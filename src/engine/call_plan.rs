@@ -14,7 +14,7 @@ pub struct PreparedCall<'a> {
     /// The tool's kind of effect; `Execute` when there is no such tool.
     pub access: Access,
     /// The tool, its arguments and its plan, or the error message for the model.
-    pub(super) ready: Result<PlannedCall<'a>, String>,
+    pub(super) planned: Result<PlannedCall<'a>, String>,
 }
 
 /// A call with valid arguments.
@@ -41,19 +41,19 @@ impl PreparedCall<'_> {
     /// Returns the paths that the call would change.
     pub fn written_paths(&self) -> impl Iterator<Item = &str> {
         let touched_files =
-            self.ready.as_ref().map(|ready| ready.plan.touched_files.as_slice()).unwrap_or_default();
+            self.planned.as_ref().map(|planned| planned.plan.touched_files.as_slice()).unwrap_or_default();
         touched_files.iter().filter(|touch| touch.write).map(|touch| touch.path.as_str())
     }
 
     pub(super) fn summary(&self) -> &str {
-        self.ready.as_ref().map(|ready| ready.plan.summary.as_str()).unwrap_or_default()
+        self.planned.as_ref().map(|planned| planned.plan.summary.as_str()).unwrap_or_default()
     }
 
     /// Returns the summary for the start of the call, which names the tool if the call is one of `call_tool`.
     pub(super) fn start_summary(&self) -> String {
-        match &self.ready {
-            Ok(ready) if ready.tool.name() != self.call.name => {
-                format!("{} {}", ready.tool.name(), ready.plan.summary)
+        match &self.planned {
+            Ok(planned) if planned.tool.name() != self.call.name => {
+                format!("{} {}", planned.tool.name(), planned.plan.summary)
             }
             _ => self.summary().to_owned(),
         }
@@ -63,10 +63,10 @@ impl PreparedCall<'_> {
 impl Engine {
     /// Finds the tool, parses the arguments and plans the call, without any effect.
     pub fn prepare<'a>(&'a self, call: &'a ToolCall) -> PreparedCall<'a> {
-        let ready = self.plan_call(call);
-        let tool = ready.as_ref().map(|ready| ready.tool).or_else(|_| self.toolbox.get(&call.name));
+        let planned = self.plan_call(call);
+        let tool = planned.as_ref().map(|planned| planned.tool).or_else(|_| self.toolbox.get(&call.name));
         let access = tool.map_or(Access::Execute, Tool::access);
-        PreparedCall { call, access, ready }
+        PreparedCall { call, access, planned }
     }
 
     /// Plans a call. One of `call_tool` is planned as a call of the tool that it names.

@@ -14,11 +14,11 @@ use agent_workspace::path::RelPath;
 
 impl Engine {
     /// Records the files that a call has read, changed or named, for [`Self::add_nested_instructions`].
-    pub(super) fn touch_instructions(&self, ready: &PlannedCall<'_>, output: &ToolOutput) {
+    pub(super) fn touch_instructions(&self, planned: &PlannedCall<'_>, output: &ToolOutput) {
         if !self.instructions.is_enabled() || output.is_error {
             return;
         }
-        let named = self.resolved(&ready.plan).touched_files.into_iter().map(|touch| touch.path);
+        let named = self.resolved(&planned.plan).touched_files.into_iter().map(|touch| touch.path);
         let changed = output.changed.iter().map(|change| change.path.clone());
         let seen = output.seen.iter().map(|seen| seen.path.clone());
         for path in named.chain(changed).chain(seen) {

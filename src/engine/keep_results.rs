@@ -26,26 +26,26 @@ impl Engine {
     pub(super) fn keep_result(
         &self,
         call: &ToolCall,
-        ready: &PlannedCall<'_>,
+        planned: &PlannedCall<'_>,
         output: &ToolOutput,
         text: &str,
     ) -> Result<(), EmitError> {
         let is_complete = matches!(output.command_outcome, None | Some(CommandStatus::Succeeded));
         let has_changed =
-            output.is_unlisted || !output.changed.is_empty() || self.may_change_unseen(&ready.plan);
+            output.is_unlisted || !output.changed.is_empty() || self.may_change_unseen(&planned.plan);
         // The result of reading a stored one would outlive it.
-        let is_copy = ready.args.get("path").and_then(Value::as_str).is_some_and(is_stored);
+        let is_copy = planned.args.get("path").and_then(Value::as_str).is_some_and(is_stored);
         let may_keep =
             is_complete && !output.is_error && !has_changed && !is_copy && output.images.is_empty();
         let Some(kept) = self.outputs.kept.as_ref().filter(|kept| may_keep && kept.keeps(&call.name)) else {
             return Ok(());
         };
-        let named = ready.plan.touched_files.iter().map(|touch| touch.path.clone());
+        let named = planned.plan.touched_files.iter().map(|touch| touch.path.clone());
         let finished = FinishedCall {
             tool: &call.name,
-            arguments: &ready.args,
-            summary: &self.emitter.redactor().text(&ready.plan.summary),
-            paths: named.chain(self.files_in_command(&ready.plan)).collect(),
+            arguments: &planned.args,
+            summary: &self.emitter.redactor().text(&planned.plan.summary),
+            paths: named.chain(self.files_in_command(&planned.plan)).collect(),
             seen: &output.seen,
         };
         let full_text = |name: &str| self.full_text(&call.id, name, text);

@@ -6,10 +6,10 @@ use agent_tools::{Access, ToolContext};
 
 impl Engine {
     /// Returns the file that the call would change and that has unsaved changes in the user's editor.
-    pub(super) async fn unsaved_file(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> Option<String> {
-        let written = ready.plan.touched_files.iter().filter(|touch| touch.write);
+    pub(super) async fn unsaved_file(&self, planned: &PlannedCall<'_>, cx: &ToolContext) -> Option<String> {
+        let written = planned.plan.touched_files.iter().filter(|touch| touch.write);
         let paths: Vec<&str> = written.map(|touch| touch.path.as_str()).collect();
-        if ready.tool.access() != Access::Write || paths.is_empty() {
+        if planned.tool.access() != Access::Write || paths.is_empty() {
             return None;
         }
         tokio::select! {

@@ -19,7 +19,7 @@ impl EncodedHistory {
     ///
     /// # Errors
     /// When a message has no JSON form.
-    pub fn json(
+    pub fn encode_messages(
         &mut self,
         messages: &[Arc<Message>],
         images: Images<'_>,
@@ -71,8 +71,8 @@ mod tests {
                 messages.truncate(keep);
                 let roles = roles.into_iter().map(|role| [Role::User, Role::Assistant, Role::Tool][role]);
                 messages.extend(roles.enumerate().map(|(n, role)| message(role, format!("{round}.{n}"))));
-                let kept = history.json(&messages, None, codec.as_ref()).unwrap().to_vec();
-                let anew = EncodedHistory::default().json(&messages, None, codec.as_ref()).unwrap().to_vec();
+                let kept = history.encode_messages(&messages, None, codec.as_ref()).unwrap().to_vec();
+                let anew = EncodedHistory::default().encode_messages(&messages, None, codec.as_ref()).unwrap().to_vec();
                 prop_assert_eq!(kept, anew);
             }
         }

@@ -211,7 +211,7 @@ impl RemoteModel {
         let images = request.images.filter(|_| !self.parameters.is_text_only);
         let request = Request { images, ..*request };
         let mut history = self.history.borrow_mut();
-        let messages = history.json(request.messages, images, self.codec.as_ref());
+        let messages = history.encode_messages(request.messages, images, self.codec.as_ref());
         messages.and_then(|messages| self.codec.encode(&request, &self.parameters, messages)).map_err(
             |error| LlmError::new(FailureKind::Internal, format!("the request has no JSON form: {error}")),
         )

@@ -22,7 +22,7 @@ use agent_journal::read::for_each_record;
 use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use agent_session::review_reply::{self, ReviewReply};
-use agent_session::session::{RunOutcome, subagent_id};
+use agent_session::session::{RunEnd, subagent_id};
 use agent_session::subagent::{SubagentContext, SubagentHost, SubagentModel, SubagentRequest};
 use agent_text::delimiter::Delimiter;
 use agent_text::{diff_parts, excerpt};
@@ -257,10 +257,10 @@ impl ChangeReviewer {
         };
         let outcome = Box::pin(host.ask(ask, cancel)).await.map_err(|why| messages::reviewer_ended(&why))?;
         match outcome {
-            RunOutcome { status: Status::Success, reason: StopReason::LlmDone, output, .. } => {
+            RunEnd { status: Status::Success, reason: StopReason::LlmDone, output, .. } => {
                 review_reply::read(&output.text()).ok_or_else(|| messages::REVIEW_UNREADABLE.to_owned())
             }
-            RunOutcome { reason, error, .. } => {
+            RunEnd { reason, error, .. } => {
                 let why = error.map_or_else(|| reason.name().to_owned(), |error| error.message);
                 Err(messages::reviewer_ended(&why))
             }

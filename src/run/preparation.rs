@@ -6,7 +6,7 @@ use agent_engine::git::changes_since;
 use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use agent_session::Agent;
-use agent_session::session::RunOutcome;
+use agent_session::session::RunEnd;
 use agent_session::subagent::{SubagentContext, SubagentHost, SubagentRequest};
 use agent_text::delimiter::Delimiter;
 use serde::{Deserialize, Serialize};
@@ -112,12 +112,12 @@ async fn plan(agent: &Agent, host: &SubagentHost) -> Result<(), EmitError> {
     };
     let cancel = agent.interrupt.child_token();
     match Box::pin(host.ask(ask, &cancel)).await {
-        Ok(RunOutcome { reason: StopReason::UserInterrupt, .. }) => Ok(()),
-        Ok(RunOutcome { status: Status::Failed, error, reason, .. }) => {
+        Ok(RunEnd { reason: StopReason::UserInterrupt, .. }) => Ok(()),
+        Ok(RunEnd { status: Status::Failed, error, reason, .. }) => {
             let problem = error.map_or_else(|| reason.name().to_owned(), |error| error.message);
             notify(agent, NoticeLevel::Warn, messages::no_plan(&problem))
         }
-        Ok(RunOutcome { output, status, reason, .. }) => {
+        Ok(RunEnd { output, status, reason, .. }) => {
             let unfinished = (status == Status::Partial).then_some(reason);
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
             let text = messages::plan(&delimiter.wrap(output.text().trim()), unfinished);

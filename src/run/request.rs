@@ -48,7 +48,7 @@ pub struct RunRequest {
     pub log_level: Option<Verbosity>,
     /// Whether the cost is printed at the end.
     pub show_costs: bool,
-    /// Format of the report that the command writes besides the result ([`run_task`](crate::run_task::run_task)).
+    /// Format of the report that the command writes besides the result ([`run_task`](crate::perform::run_task)).
     pub report: Option<ReportFormat>,
     /// File of the report; without a format, its extension decides.
     pub report_file: Option<PathBuf>,

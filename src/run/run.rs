@@ -52,17 +52,20 @@ use agent_process::launch::Launcher;
 use agent_redactor::Redactor;
 use agent_report::OutputFormat;
 use agent_runtime::emitter::{EmitError, Emitter};
+use agent_session::Agent;
+use agent_session::agent_loop;
 use agent_session::context_window::result_tokens;
 use agent_session::output_schema::OutputSchema;
-use agent_session::run;
 use agent_session::session::Session;
+use agent_session::session::SessionSink;
 use agent_session::session_state::SessionState;
 use agent_session::state_saver::StateSaver;
 use agent_session::subagent::SubagentHost;
-use agent_session::{Agent, SessionSink};
 use agent_tools::toolbox::Toolbox;
 use agent_tools::use_skill::UseSkill;
 use agent_tools::{Access, Tool};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use std::cell::{OnceCell, RefCell};
 use std::future;
 use std::rc::Rc;
@@ -133,67 +136,66 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Fails for a configuration, a session or a model that is unusable.
-    pub async fn prepare(app: &'a App, request: &'a RunRequest) -> AppResult<Self> {
-        Box::pin(Self::prepare_whole(app, request)).await
-    }
-
-    async fn prepare_whole(app: &'a App, request: &'a RunRequest) -> AppResult<Self> {
-        let (started_at, host) = (app.source.next_event_time(), Rc::default());
-        let (LoadedConfig { mut settings, mut notices, .. }, resumed) = load(app, request)?;
-        // From here on, errors are reported without the secrets of these settings.
-        let redactor = app.redactor(&settings);
-        let schema = answer_schema(request)?;
-        let images = input_images(request)?;
-        let input_history = input_history(&request.task)?;
-        directories::prepare(&settings)?;
-        let launcher = assemble::launcher(app, &settings)?;
-        let interrupt = interrupt(app, request, &launcher, &settings)?;
-        clear_answer_cache(request, &settings)?;
-        let (models, caps, review) = connect_models(app, &settings, &host, resumed.as_ref()).await?;
-        notices.extend(images.check_models(&models.clients)?);
-        notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
-        let window = models.smallest_window();
-        let context = &mut settings.context;
-        context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
-        let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
-        let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
-        let last_run = resumed.as_ref().and_then(|it| it.about.last_run.as_ref());
-        let skills = skills::offered(&settings, &toolbox, last_run);
-        notices.extend(skills.warnings.iter().cloned());
-        let toolbox = with_own_tools(app, request, &settings, toolbox, &skills);
-        let mcp_options = McpOptions {
-            dry_run: request.dry_run,
-            ask_until: (request.format == OutputFormat::Text).then(|| interrupt.clone()),
-            hosted: request.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
-        };
-        let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
-        let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
-        refuse_without_grants(request, &mcp.tools, &mut settings);
-        notices.extend(mcp.take_notices(app, request.quiet));
-        let limits = assemble::limits(&settings, caps, models.terms, toolbox.definitions());
-        Ok(Self {
-            app,
-            request,
-            started_at,
-            settings,
-            redactor,
-            notices,
-            resumed,
-            schema,
-            input_history,
-            images,
-            launcher,
-            interrupt,
-            clients: models.clients,
-            window,
-            limits,
-            review,
-            host,
-            toolbox,
-            mcp,
-            skills,
-            sinks: Vec::new(),
-        })
+    pub fn prepare(app: &'a App, request: &'a RunRequest) -> LocalBoxFuture<'a, AppResult<Self>> {
+        async move {
+            let (started_at, host) = (app.source.next_event_time(), Rc::default());
+            let (LoadedConfig { mut settings, mut notices, .. }, resumed) = load(app, request)?;
+            // From here on, errors are reported without the secrets of these settings.
+            let redactor = app.redactor(&settings);
+            let schema = answer_schema(request)?;
+            let images = input_images(request)?;
+            let input_history = input_history(&request.task)?;
+            directories::prepare(&settings)?;
+            let launcher = assemble::launcher(app, &settings)?;
+            let interrupt = interrupt(app, request, &launcher, &settings)?;
+            clear_answer_cache(request, &settings)?;
+            let (models, caps, review) = connect_models(app, &settings, &host, resumed.as_ref()).await?;
+            notices.extend(images.check_models(&models.clients)?);
+            notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
+            let window = models.smallest_window();
+            let context = &mut settings.context;
+            context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
+            let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
+            let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
+            let last_run = resumed.as_ref().and_then(|it| it.about.last_run.as_ref());
+            let skills = skills::offered(&settings, &toolbox, last_run);
+            notices.extend(skills.warnings.iter().cloned());
+            let toolbox = with_own_tools(app, request, &settings, toolbox, &skills);
+            let mcp_options = McpOptions {
+                dry_run: request.dry_run,
+                ask_until: (request.format == OutputFormat::Text).then(|| interrupt.clone()),
+                hosted: request.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
+            };
+            let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
+            let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
+            refuse_without_grants(request, &mcp.tools, &mut settings);
+            notices.extend(mcp.take_notices(app, request.quiet));
+            let limits = assemble::limits(&settings, caps, models.terms, toolbox.definitions());
+            Ok(Self {
+                app,
+                request,
+                started_at,
+                settings,
+                redactor,
+                notices,
+                resumed,
+                schema,
+                input_history,
+                images,
+                launcher,
+                interrupt,
+                clients: models.clients,
+                window,
+                limits,
+                review,
+                host,
+                toolbox,
+                mcp,
+                skills,
+                sinks: Vec::new(),
+            })
+        }
+        .boxed_local()
     }
 
     /// Returns the settings in force.
@@ -225,27 +227,25 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Fails when the session cannot be created or written before the work begins; a run that ends early is no error.
-    pub async fn perform(self) -> AppResult<RunOutcome> {
-        // Keeps the future of the caller small.
-        Box::pin(self.perform_whole()).await
-    }
-
-    async fn perform_whole(mut self) -> AppResult<RunOutcome> {
-        let mut session = self.open_session()?;
-        let first_message = self.first_message(&session)?;
-        let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
-        subagents::install_host(self.app, &self.settings, &agent, &self.mcp.tools, &self.host);
-        let first_step = session.state.history.last_step();
-        let queue = self.request.chat.as_ref().map(|_| (&self.request.queue, self.settings.chat.queue));
-        let work = Box::pin(self.work(&agent, session, first_message));
-        let result =
-            with_queue(self.app, queue, Box::pin(with_server_notices(&agent, &self.mcp, work))).await;
-        self.mcp.finish_and_notify(self.app, &self.settings).await;
-        let (spent, has_summary) = {
-            let session = agent.session.borrow();
-            (session.spent_in_run(), session.has_summary_at_limit())
-        };
-        Ok(RunOutcome { result, has_summary, settings: self.settings, spent, first_step })
+    pub fn perform(mut self) -> LocalBoxFuture<'a, AppResult<RunOutcome>> {
+        async move {
+            let mut session = self.open_session()?;
+            let first_message = self.first_message(&session)?;
+            let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
+            subagents::install_host(self.app, &self.settings, &agent, &self.mcp.tools, &self.host);
+            let first_step = session.state.history.last_step();
+            let queue = self.request.chat.as_ref().map(|_| (&self.request.queue, self.settings.chat.queue));
+            let work = Box::pin(self.run_session(&agent, session, first_message));
+            let result =
+                with_queue(self.app, queue, Box::pin(with_server_notices(&agent, &self.mcp, work))).await;
+            self.mcp.finish_and_notify(self.app, &self.settings).await;
+            let (spent, has_summary) = {
+                let session = agent.session.borrow();
+                (session.spent_in_run(), session.has_summary_at_limit())
+            };
+            Ok(RunOutcome { result, has_summary, settings: self.settings, spent, first_step })
+        }
+        .boxed_local()
     }
 
     /// Restores the resumed session or creates a new one, and adds notices on it.
@@ -351,7 +351,12 @@ impl<'a> Run<'a> {
     }
 
     /// Emits the start of the run, does its work, emits its end, and returns its result, also when writing the journal fails.
-    async fn work(&self, agent: &Agent, session: OpenSession, first_message: Option<String>) -> RunResult {
+    async fn run_session(
+        &self,
+        agent: &Agent,
+        session: OpenSession,
+        first_message: Option<String>,
+    ) -> RunResult {
         let (app, settings) = (self.app, &self.settings);
         let started_at = app.source.unix_time();
         let mut measured_before = None;
@@ -360,7 +365,7 @@ impl<'a> Run<'a> {
             Ok(()) => {
                 measured_before = MeasuredBefore::of_run(app, settings, agent).await;
                 let preparation = self.request.task.preparation().run(agent, &self.host);
-                Box::pin(run::run(agent, preparation)).await
+                Box::pin(agent_loop::run_to_end(agent, preparation)).await
             }
             Err(error) => Err(error),
         };
@@ -418,7 +423,8 @@ impl<'a> Run<'a> {
         if !self.input_history.is_empty() {
             emitter.emit(Event::History { messages: self.input_history.clone() })?;
         }
-        // The task is saved before anything that takes time: a session without a task cannot be resumed.
+        // The task is saved before anything that takes time: a session without a task cannot be resumed. The session, a sink of the
+        // emitter, adds the task to the conversation.
         let task = agent.session.borrow().with_schema(first_message.clone());
         if let Some(text) = task {
             emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;

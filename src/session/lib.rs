@@ -1,5 +1,6 @@
 //! The agent: the session as a state machine, the loop that executes its actions, and what they need.
 
+pub mod agent_loop;
 pub mod breakers;
 pub mod compaction;
 pub mod context_window;
@@ -13,7 +14,6 @@ pub mod output_schema;
 pub mod prefix_audit;
 pub mod replay;
 pub mod review_reply;
-pub mod run;
 pub mod run_end;
 pub mod session;
 pub mod session_state;
@@ -33,8 +33,6 @@ use crate::conversation_digest::ConversationDigest;
 use crate::session::Session;
 use crate::state_saver::StateSaver;
 use crate::total_budget::TotalShare;
-use agent_core::event::Record;
-use agent_core::event_sink::EventSink;
 use agent_core::limits::FallbackChain;
 use agent_engine::Engine;
 use agent_llm::prompt_prefix::PromptPrefix;
@@ -46,7 +44,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Everything that one run needs, assembled by the command line or, from a journal, by a replay.
+/// Everything that one run needs, assembled by a run or, from a journal, by a replay.
 pub struct Agent<S = Engine> {
     /// The models, including fallbacks; the session selects the one in use.
     pub models: FallbackChain<Rc<dyn LlmClient>>,
@@ -72,7 +70,7 @@ pub struct Agent<S = Engine> {
     pub interrupt: CancellationToken,
     /// Name of the agent, for hooks.
     pub name: String,
-    /// Text of the task, for hooks.
+    /// Text of the task, for hooks, skills and the planner; the conversation has it as a message.
     pub task: String,
     /// Whether answers are streamed.
     pub stream: bool,
@@ -84,15 +82,5 @@ impl<S> Agent<S> {
     /// Returns the client of the model in use.
     pub fn llm(&self) -> &dyn LlmClient {
         self.models.at(self.session.borrow().model_in_use()).as_ref()
-    }
-}
-
-/// Event sink of the session: the only way it changes.
-pub struct SessionSink(pub Rc<RefCell<Session>>);
-
-impl EventSink for SessionSink {
-    fn emit(&mut self, record: &Record) -> std::io::Result<()> {
-        self.0.borrow_mut().apply(&record.event);
-        Ok(())
     }
 }

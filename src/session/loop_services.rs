@@ -104,7 +104,7 @@ impl LoopServices for Engine {
         interrupt: &CancellationToken,
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
-        self.run_batch(calls, interrupt, left).await
+        Self::run_calls(self, calls, interrupt, left).await
     }
 
     async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
@@ -139,7 +139,7 @@ impl LoopServices for Engine {
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {
-        self.end_background().await
+        Self::stop_background(self).await
     }
 
     fn store_output(&self, call_id: &str, text: &str) -> bool {

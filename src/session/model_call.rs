@@ -37,7 +37,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     let (messages, partial_answer, max_output_tokens) = {
         let session = agent.session.borrow();
         let partial_answer = if purpose.is_internal() { "" } else { session.partial_answer() };
-        (session.request(purpose), partial_answer.to_owned(), session.output_limit(purpose))
+        (session.messages_for(purpose), partial_answer.to_owned(), session.output_limit(purpose))
     };
     // Internal requests are derived from the conversation, whose other requests have a digest.
     let digest = (!purpose.is_internal()).then(|| agent.digest(&messages));
@@ -61,7 +61,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     if agent.offers_tools(purpose) {
         agent.report_prefix_change(&request)?;
     }
-    let outcome = answer(agent, purpose, &request).await?;
+    let outcome = complete_within_limits(agent, purpose, &request).await?;
     let event = result_event(agent, purpose, outcome, started)?;
     agent.emitter.emit(event)?;
     agent.total_budget.iter().for_each(TotalShare::notify);
@@ -105,7 +105,7 @@ fn result_event<S: LoopServices>(
 }
 
 /// Runs one model call until it answers, fails, runs out of time or budget, or is interrupted.
-async fn answer<S: LoopServices>(
+async fn complete_within_limits<S: LoopServices>(
     agent: &Agent<S>,
     purpose: Purpose,
     request: &Request<'_>,

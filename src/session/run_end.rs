@@ -1,7 +1,7 @@
 //! Emits the end of a run.
 
 use crate::Agent;
-use crate::session::RunOutcome;
+use crate::session::RunEnd;
 use agent_core::event::Event;
 use agent_core::failure::{Failure, FailureKind};
 use agent_core::run_result::RunResult;
@@ -23,7 +23,7 @@ impl<S> Agent<S> {
     /// Builds the result of a run whose journal can no longer be written, and emits it to the other sinks.
     pub fn end_without_journal(&self, error: &EmitError) -> RunResult {
         let failure = Failure { kind: FailureKind::Internal, message: error.to_string(), retryable: false };
-        let outcome: RunOutcome = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
+        let outcome: RunEnd = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
         let result = self.session.borrow().result(outcome, self.elapsed());
         self.emitter.remove_journal();
         self.emit_run_end(result.clone()).unwrap_or(result)

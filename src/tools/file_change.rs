@@ -81,7 +81,7 @@ pub fn store(
     let new = hash(text.as_bytes());
     announce(cx, vec![intended_change(cx, path, old, Some(&new))])?;
     let new = HashedContent { bytes: text.as_bytes(), hash: &new };
-    let displaced = cx.workspace.replace_with_hashed(path, &expected, new);
+    let displaced = cx.workspace.replace(path, &expected, new);
     Ok(change_output(cx, &displaced.map_err(|error| error.to_string())?, message))
 }
 

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-/// Name of the tool that starts subagents, which is implemented in `agent::subagent`.
+/// Name of the tool that starts subagents, which is implemented in `agent_session::subagent::tool`.
 pub const DISPATCH_SUBAGENT: &str = "dispatch_subagent";
 
 /// Name of the tool that finds tools of MCP servers.

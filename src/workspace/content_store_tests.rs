@@ -191,7 +191,7 @@ fn a_file_whose_content_is_kept() -> (tempfile::TempDir, ContentStore, Workspace
 #[test]
 fn a_content_is_kept_before_it_is_displaced() {
     let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
-    workspace.replace(&path, &Expected::Hash(hash(b"other")), b"new").unwrap_err();
+    workspace.replace_with_mode(&path, &Expected::Hash(hash(b"other")), b"new", None).unwrap_err();
     assert_eq!(
         contents.get(&hash(b"old")),
         Some(b"old".to_vec()),
@@ -211,9 +211,9 @@ fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
     let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
     contents.store_hashed(HashedContent { bytes: b"old", hash: &hash(b"old") }).unwrap();
     assert!(contents.contains(&hash(b"old")) && !contents.contains(&hash(b"new")));
-    let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
+    let done = workspace.replace_with_mode(&path, &Expected::Hash(hash(b"old")), b"new", None).unwrap();
     assert_eq!((done.store_error, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));
-    let done = workspace.replace(&path, &Expected::Any, b"newer").unwrap();
+    let done = workspace.replace_with_mode(&path, &Expected::Any, b"newer", None).unwrap();
     assert_eq!((done.store_error, contents.get(&hash(b"new"))), (None, Some(b"new".to_vec())));
 }
 
@@ -239,7 +239,7 @@ proptest! {
         for (file, bytes) in changes {
             let path = workspace.path(names[file]).unwrap();
             let changed = match bytes {
-                Some(bytes) => workspace.replace(&path, &Expected::Any, &bytes),
+                Some(bytes) => workspace.replace_with_mode(&path, &Expected::Any, &bytes, None),
                 None => workspace.remove(&path, &Expected::Any),
             };
             done.extend(changed);

@@ -47,25 +47,12 @@ impl Workspace {
         &self,
         path: &RelPath,
         expected: &Expected<'_>,
-        bytes: &[u8],
-    ) -> Result<AppliedChange, FileError> {
-        self.replace_with_mode(path, expected, bytes, None)
-    }
-
-    /// Like [`replace`](Self::replace), with a content whose hash is known.
-    ///
-    /// # Errors
-    /// Fails like [`replace`](Self::replace).
-    pub fn replace_with_hashed(
-        &self,
-        path: &RelPath,
-        expected: &Expected<'_>,
         new: HashedContent<'_>,
     ) -> Result<AppliedChange, FileError> {
-        self.set(path, LastLink::Follow, expected, NewEntry::File(new, None))
+        self.replace_entry(path, LastLink::Follow, expected, NewEntry::File(new, None))
     }
 
-    /// Like [`replace`](Self::replace), with the permission bits `mode` for the file.
+    /// Like [`replace`](Self::replace), with a content that is hashed here, and the permission bits `mode` for the file.
     ///
     /// # Errors
     /// Fails like [`replace`](Self::replace).
@@ -77,11 +64,11 @@ impl Workspace {
         mode: Option<Mode>,
     ) -> Result<AppliedChange, FileError> {
         let new = HashedContent { bytes, hash: &hash(bytes) };
-        self.set(path, LastLink::Follow, expected, NewEntry::File(new, mode))
+        self.replace_entry(path, LastLink::Follow, expected, NewEntry::File(new, mode))
     }
 
     /// Like [`replace`](Self::replace), for a file or a link. A link that is the last part of `path` is followed or replaced.
-    pub(super) fn set(
+    pub(super) fn replace_entry(
         &self,
         path: &RelPath,
         last: LastLink,

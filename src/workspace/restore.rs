@@ -72,7 +72,7 @@ impl Workspace {
                 wanted.mode().map(Mode::from_raw_mode),
             )
         };
-        self.set(path, LastLink::NoFollow, &expected(now), new)
+        self.replace_entry(path, LastLink::NoFollow, &expected(now), new)
     }
 
     /// Restores `path`, whose state must be `now`, to the state `wanted`, with the content from `contents`; returns `None` if

@@ -53,7 +53,7 @@ impl Workspace {
         expected: &Expected<'_>,
     ) -> Result<AppliedChange, FileError> {
         let made = NewEntry::Staged(&staged.name, &staged.state);
-        match self.set(&staged.path, LastLink::Follow, expected, made) {
+        match self.replace_entry(&staged.path, LastLink::Follow, expected, made) {
             Ok(displaced) => Ok(AppliedChange { directories: staged.directories, ..displaced }),
             Err(error) => {
                 self.discard_staged(staged);

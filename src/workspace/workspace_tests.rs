@@ -86,7 +86,7 @@ fn s01_links_inside_are_followed_and_all_others_refused() {
         for path in ["out", "absolute", "outdir/secret", "loop"] {
             let error = workspace.read(&rel(path), 100).unwrap_err().to_string();
             assert!(error.starts_with("Security error: "), "{path}: {error}");
-            assert!(workspace.replace(&rel(path), &Expected::Any, b"x").is_err());
+            assert!(workspace.replace_with_mode(&rel(path), &Expected::Any, b"x", None).is_err());
         }
     }
     assert_eq!(test_dir.text("../outside/secret"), "SECRET");
@@ -105,7 +105,10 @@ fn special_files_and_directories_are_refused_without_waiting() {
         assert!(matches!(workspace.read(&rel("d"), 9), Err(FileError::Directory(_))));
         assert!(matches!(workspace.read(&rel("none"), 9), Err(FileError::Missing(_))));
         assert!(matches!(workspace.read(&rel("d/x/y"), 9), Err(FileError::NotDirectory(_))));
-        assert!(matches!(workspace.replace(&rel("fifo"), &Expected::Any, b""), Err(FileError::Special(_))));
+        assert!(matches!(
+            workspace.replace_with_mode(&rel("fifo"), &Expected::Any, b"", None),
+            Err(FileError::Special(_))
+        ));
         assert!(matches!(workspace.remove(&rel("fifo"), &Expected::Any), Err(FileError::Special(_))));
     }
 }
@@ -126,7 +129,7 @@ fn replacing_keeps_mode_and_link_and_leaves_nothing_behind() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
     symlink("d/script", test_dir.root.join("link")).unwrap();
     for workspace in test_dir.both() {
-        let done = workspace.replace(&rel("link"), &Expected::Any, b"new").unwrap();
+        let done = workspace.replace_with_mode(&rel("link"), &Expected::Any, b"new", None).unwrap();
         assert_eq!(done.path.as_str(), "d/script");
         assert_eq!(done.became.hash(), Some(hash(b"new").as_str()));
         assert_eq!(test_dir.text("d/script"), "new");
@@ -141,18 +144,21 @@ fn a_file_is_replaced_only_if_it_is_as_expected() {
     let test_dir = TestDir::new();
     for workspace in test_dir.both() {
         test_dir.write("a", "theirs");
-        let wrong = workspace.replace(&rel("a"), &Expected::Hash(hash(b"mine")), b"new");
+        let wrong = workspace.replace_with_mode(&rel("a"), &Expected::Hash(hash(b"mine")), b"new", None);
         assert!(matches!(wrong, Err(FileError::Changed { other_version: None, .. })));
-        assert!(matches!(workspace.replace(&rel("a"), &Expected::Absent, b"new"), Err(FileError::Exists(_))));
+        assert!(matches!(
+            workspace.replace_with_mode(&rel("a"), &Expected::Absent, b"new", None),
+            Err(FileError::Exists(_))
+        ));
         assert!(matches!(
             workspace.remove(&rel("a"), &Expected::Hash(hash(b"mine"))),
             Err(FileError::Changed { .. })
         ));
         assert_eq!(test_dir.text("a"), "theirs");
         assert_eq!(test_dir.names("."), ["a"]);
-        let gone = workspace.replace(&rel("b"), &Expected::Hash(hash(b"x")), b"new");
+        let gone = workspace.replace_with_mode(&rel("b"), &Expected::Hash(hash(b"x")), b"new", None);
         assert!(matches!(gone, Err(FileError::Changed { .. })));
-        workspace.replace(&rel("a"), &Expected::Hash(hash(b"theirs")), b"new").unwrap();
+        workspace.replace_with_mode(&rel("a"), &Expected::Hash(hash(b"theirs")), b"new", None).unwrap();
         let removed = workspace.remove(&rel("a"), &Expected::Hash(hash(b"new"))).unwrap();
         assert_eq!((removed.was.hash(), removed.became), (Some(hash(b"new").as_str()), FileState::Absent));
         assert!(test_dir.names(".").is_empty());
@@ -165,7 +171,7 @@ fn a_hard_link_outside_is_not_written_through() {
     test_dir.write("../outside", "SECRET");
     std::fs::hard_link(test_dir.root.join("../outside"), test_dir.root.join("inside")).unwrap();
     let workspace = Workspace::open(&test_dir.root).unwrap();
-    workspace.replace(&rel("inside"), &Expected::Any, b"new").unwrap();
+    workspace.replace_with_mode(&rel("inside"), &Expected::Any, b"new", None).unwrap();
     assert_eq!(test_dir.text("../outside"), "SECRET");
 }
 
@@ -173,7 +179,7 @@ fn a_hard_link_outside_is_not_written_through() {
 fn a_new_file_gets_its_directories_and_a_plain_mode() {
     let test_dir = TestDir::new();
     for (workspace, name) in test_dir.both().into_iter().zip(["x/y/one", "x/z/two"]) {
-        let done = workspace.replace(&rel(name), &Expected::Absent, b"new").unwrap();
+        let done = workspace.replace_with_mode(&rel(name), &Expected::Absent, b"new", None).unwrap();
         assert_eq!(done.was, FileState::Absent);
         let mode = test_dir.root.join(name).metadata().unwrap().mode() & 0o777;
         assert_eq!(mode & 0o600, 0o600);
@@ -208,7 +214,12 @@ fn a_directory_swapped_meanwhile_never_leads_a_write_out() {
     for workspace in test_dir.both() {
         for round in 0..200 {
             // Each write either happens inside or is refused.
-            let _ = workspace.replace(&rel("dir/f"), &Expected::Any, round.to_string().as_bytes());
+            let _ = workspace.replace_with_mode(
+                &rel("dir/f"),
+                &Expected::Any,
+                round.to_string().as_bytes(),
+                None,
+            );
             if let Ok(content) = workspace.read(&rel("dir/f"), 100) {
                 assert_ne!(content.bytes, b"SECRET");
             }

@@ -502,7 +502,7 @@ fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mo
     let mut early = 0;
     for number in 1..=200 {
         chat.prompt(number);
-        if number == 12 {
+        if number == 40 {
             early = chat.memory_kib();
         }
         chat.types("hello\r");

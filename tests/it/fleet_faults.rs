@@ -1,7 +1,7 @@
 //! The server of a queue is cut off, and the disk under the queue is full for a while, while workers are killed and stopped: each task is
 //! done, and its effect appears once.
 //!
-//! Time is the subject. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks, for 40 seconds.
+//! Time is the subject. `AGENT_TEST_ALL=every-point` does so with 1,000 tasks, for 40 seconds.
 
 use crate::fleet_kills::{Fleet, check};
 use crate::nats_server::NatsServer;

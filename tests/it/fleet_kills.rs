@@ -1,6 +1,6 @@
 //! Workers, and the server of the queue, are killed and stopped while they work: each task is done, and its effect appears once.
 //!
-//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks and three seeds, and with
+//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL=every-point` does so with 1,000 tasks and three seeds, and with
 //! 300 tasks of scripted models.
 
 use crate::nats_server::NatsServer;

@@ -1,7 +1,7 @@
 //! Workers, the processes that look at the Hub, and the server of the queue are killed while agents answer: each notification gets one
 //! answer.
 //!
-//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 activations and three seeds.
+//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL=every-point` does so with 1,000 activations and three seeds.
 
 use crate::hub::ALWAYS;
 use crate::nats_server::NatsServer;

@@ -265,7 +265,7 @@ impl Writer<'_> {
         let done = if removes {
             self.workspace.remove(&path, &expected)
         } else {
-            self.workspace.replace(&path, &expected, &content)
+            self.workspace.replace_with_mode(&path, &expected, &content, None)
         };
         let after = self.place.holders(&name);
         match done {
@@ -292,9 +292,11 @@ impl Writer<'_> {
         let content = format!("{at} of {}", self.number).into_bytes();
         let done = match self.random.below(3) {
             0 => self.workspace.remove(&path, &Expected::Any),
-            1 => self.workspace.replace(&path, &Expected::Any, &content),
+            1 => self.workspace.replace_with_mode(&path, &Expected::Any, &content, None),
             _ => match self.workspace.read(&path, 100) {
-                Ok(seen) => self.workspace.replace(&path, &Expected::Hash(seen.hash), &content),
+                Ok(seen) => {
+                    self.workspace.replace_with_mode(&path, &Expected::Hash(seen.hash), &content, None)
+                }
                 Err(error) => Err(error),
             },
         };

@@ -1,7 +1,7 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
 use crate::support::calls::{self, script};
-use crate::support::kernel::{Kernel, doctor, has_own_network, here, kernels};
+use crate::support::kernel::{Kernel, doctor, every_kernel, has_own_network, here, kernels};
 use crate::support::run::{Finished, KEY, Lab, PATIENCE, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
@@ -128,7 +128,7 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
 fn doctor_believes_what_it_tries_and_not_what_was_remembered() {
     let lab = project();
     doctor(&lab, Kernel::DockerWithoutLandlock);
-    let (_, best) = kernels()[1];
+    let (_, best) = every_kernel()[1];
     assert!(doctor(&lab, Kernel::Docker).contains(&format!("sandbox        {best}:")), "{best}");
 }
 

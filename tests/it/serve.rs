@@ -397,7 +397,7 @@ fn serve_what_fails_or_cannot_start_is_finished_and_no_success() {
 #[test]
 fn serve_performs_runs_side_by_side_up_to_a_limit() {
     let lab = Lab::new();
-    let model = Server::turns(json!([{"text": "slow", "delay_ms": 1500, "repeat": 16}, {"text": "fast"}]));
+    let model = Server::turns(json!([{"text": "slow", "delay_ms": 4000, "repeat": 16}, {"text": "fast"}]));
     let mut client = RpcClient::start(&lab, &model, &[]);
     for _ in 0..16 {
         client.begin("x");

@@ -81,7 +81,7 @@ fn the_loop_and_main_stay_small() {
         let body: Vec<&str> = text.lines().skip_while(|line| !line.starts_with(start)).collect();
         body.iter().position(|line| *line == "}").map_or(usize::MAX, |end| end + 1)
     };
-    let the_loop = length("src/session/run.rs", "async fn drive");
+    let the_loop = length("src/session/agent_loop.rs", "async fn drive");
     let main = length("src/main.rs", "fn main");
     assert!(the_loop <= MAX_LOOP_LINES, "the loop has {the_loop} lines");
     assert!(main <= MAX_MAIN_LINES, "main has {main} lines");

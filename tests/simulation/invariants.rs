@@ -120,7 +120,7 @@ impl InvariantChecker {
             Event::StepStart { purpose, messages, .. } => {
                 assert_eq!(
                     *messages,
-                    live.request(*purpose).len(),
+                    live.messages_for(*purpose).len(),
                     "the event reports another number of messages"
                 );
                 self.run.is_sent = false;

@@ -9,9 +9,10 @@ use super::scenario::{Fault, SCHEMA, Scenario, tools};
 use super::services::SimulatedServices;
 use crate::output_schema::OutputSchema;
 use crate::replay::{ReplayOutcome, replay};
+use crate::session::SessionSink;
 use crate::session::{Session, unknown_outcome};
 use crate::session_state::SessionState;
-use crate::{Agent, SessionSink, run};
+use crate::{Agent, agent_loop};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::event::{Event, MessageOrigin};
 use agent_core::event_sink::EventSink;
@@ -180,7 +181,7 @@ impl SimulatedSession {
         };
         let work = async {
             self.open(&agent, &state)?;
-            run::run(&agent, self.prepare(&agent, &state)).await
+            agent_loop::run_to_end(&agent, self.prepare(&agent, &state)).await
         };
         tokio::pin!(work);
         let outcome = tokio::select! {

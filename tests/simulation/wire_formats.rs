@@ -12,7 +12,7 @@ pub fn check(request: &Request<'_>) {
     for format in WireFormat::ALL {
         let codec = format.codec(Quirks::default());
         let mut history = EncodedHistory::default();
-        let messages = history.json(request.messages, None, codec.as_ref()).unwrap();
+        let messages = history.encode_messages(request.messages, None, codec.as_ref()).unwrap();
         let body = codec.encode(request, &ModelParameters::default(), messages).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         let key = match format {

@@ -18,11 +18,11 @@ use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
+use agent_run::perform::run_task;
 use agent_run::preparation::PromptData;
 use agent_run::request::{AnswerSchema, RunRequest, Task};
 use agent_run::requested_report::RequestedReport;
 use agent_run::review_outcome::ReviewOutcome;
-use agent_run::run_task::run_task;
 use agent_terminal::Style;
 use clap::Args;
 

@@ -4,10 +4,10 @@ use crate::commands::run_args::{ResumeArgs, RunArgs};
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
 use agent_run::error::AppError;
+use agent_run::perform::run_task;
 use agent_run::preparation::Preparation;
 use agent_run::prompt::read_prompt;
 use agent_run::request::{RunRequest, Task};
-use agent_run::run_task::run_task;
 
 /// Runs `agent run` and returns the exit code.
 pub fn run(app: &App, args: RunArgs) -> u8 {

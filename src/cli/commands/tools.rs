@@ -184,7 +184,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> AppResult<ToolResult>
     for text in assemble::recover_transactions(&engine.workspace) {
         app.notify(Style::Warning, &text);
     }
-    let ran = engine.run_batch(&[call], &interrupt, None).await;
+    let ran = engine.run_calls(&[call], &interrupt, None).await;
     servers.finish_and_notify(app, settings).await;
     ran.map_err(|error| AppError { kind: FailureKind::Internal, cause: error.into() })?;
     recorded.take().ok_or_else(|| AppError::new(FailureKind::Internal, "the call gave no result"))

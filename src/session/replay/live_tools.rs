@@ -95,7 +95,7 @@ impl LiveTools {
         self.ends.0.take();
         let there = ToolCall::new(&call.id, &call.name, self.paths.to_copy(&call.arguments))
             .with_opaque(call.opaque.clone());
-        self.engine.run_batch(&[there], &self.interrupt, None).await?;
+        self.engine.run_calls(&[there], &self.interrupt, None).await?;
         self.engine.report_background()?;
         if self.interrupt.is_cancelled() {
             return Err(EmitError(io::ErrorKind::Interrupted.into()));
@@ -107,7 +107,7 @@ impl LiveTools {
 
     /// Ends the run.
     pub(super) async fn end(&self) -> Result<(), EmitError> {
-        self.engine.end_background().await
+        self.engine.stop_background().await
     }
 
     /// Returns why a call of `tool` with the recorded end `then` is not repeated. The name of the tool in `then` is not trusted.

@@ -13,8 +13,8 @@ mod replayed_files;
 mod workspace_paths;
 
 use crate::Agent;
+use crate::agent_loop;
 use crate::output_schema::OutputSchema;
-use crate::run;
 use crate::session::Session;
 use agent_core::event::{Event, Record};
 use agent_core::limits::{FallbackChain, RunLimits};
@@ -184,7 +184,7 @@ async fn replay_bounded(
         playback.skip_startup();
         Ok(())
     };
-    if let Ok(outcome) = run::run(&agent, given).await {
+    if let Ok(outcome) = agent_loop::run_to_end(&agent, given).await {
         let mut result = agent.session.borrow().result(outcome, agent.elapsed());
         playback.copy_file_findings(&mut result);
         // The end of the playback reports whether this event was recorded.

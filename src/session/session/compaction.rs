@@ -210,13 +210,8 @@ impl Session {
         CompactionEvent::Summary { message_count, text, by_model: reply.is_some() }
     }
 
-    /// Returns the messages of the request for `purpose`.
-    pub fn request(&self, purpose: Purpose) -> Vec<Arc<Message>> {
-        match purpose {
-            Purpose::Step | Purpose::Closing => return self.messages.clone(),
-            Purpose::Evaluation => return self.evaluation_request(),
-            Purpose::Summary => {}
-        }
+    /// Returns the messages of the request for a summary.
+    pub(super) fn summary_request(&self) -> Vec<Arc<Message>> {
         let removed = self
             .removable_messages(CompactionStage::Summary)
             .and_then(|range| self.messages.get(range))

@@ -147,7 +147,7 @@ fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bou
     session.apply(&Event::Compaction { part: CompactionEvent::Start { tokens, window, requested: false } });
     session.apply(&Event::Compaction { part: CompactionEvent::OutputsShortened { call_ids: Vec::new() } });
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Summary));
-    let request = session.request(Purpose::Summary);
+    let request = session.messages_for(Purpose::Summary);
     let shown = request[1].joined_text();
     assert_eq!(request.len(), 2);
     assert!(shown.contains("do it") && shown.contains("the first notes"), "{shown}");

@@ -6,8 +6,18 @@ use agent_core::event::{FinishReason, MessageOrigin, Purpose};
 use agent_core::image::Image;
 use agent_core::message::{HistoryMessage, Message, Role};
 use agent_engine::call_arguments;
+use std::sync::Arc;
 
 impl Session {
+    /// Returns the messages of the request for `purpose`.
+    pub fn messages_for(&self, purpose: Purpose) -> Vec<Arc<Message>> {
+        match purpose {
+            Purpose::Step | Purpose::Closing => self.messages.clone(),
+            Purpose::Evaluation => self.evaluation_request(),
+            Purpose::Summary => self.summary_request(),
+        }
+    }
+
     pub(super) fn add_user_message(&mut self, text: &str, origin: MessageOrigin, images: &[Image]) {
         if self.hold_message(text, origin, images) {
             return;

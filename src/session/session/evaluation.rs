@@ -1,6 +1,6 @@
 //! Handles self-evaluation in a session: requests a verdict on each finished answer and retains the best answer.
 
-use super::{Moment, NextAction, RunOutcome, Session};
+use super::{Moment, NextAction, RunEnd, Session};
 use crate::evaluation::{self, EvaluationInput, reply};
 use crate::spending::Spending;
 use agent_core::evaluation::{Assessment, Evaluation, EvaluationError, EvaluationErrorKind, EvaluationMode};
@@ -76,7 +76,7 @@ impl EvaluationProgress {
 impl Session {
     /// Returns the action after a finished answer whose gates have passed: evaluate it, ask for an improvement,
     /// have the changes reviewed, or end the run.
-    pub(super) fn check_evaluation(&self, done: RunOutcome, moment: Moment) -> NextAction {
+    pub(super) fn check_evaluation(&self, done: RunEnd, moment: Moment) -> NextAction {
         let limits = self.limits.evaluation;
         let Some(last) = &self.run.evaluation.last else {
             return match limits.mode {
@@ -106,9 +106,9 @@ impl Session {
     }
 
     /// Ends the run as `partial`, with the best of its answers.
-    pub(super) fn stop_partial(&self, done: RunOutcome) -> NextAction {
+    pub(super) fn stop_partial(&self, done: RunEnd) -> NextAction {
         let output = self.best_output().unwrap_or(done.output);
-        NextAction::Stop(RunOutcome { status: Status::Partial, output, ..done })
+        NextAction::Stop(RunEnd { status: Status::Partial, output, ..done })
     }
 
     /// Returns the best evaluated answer so far.
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Returns the notice for a run whose output is an earlier answer than its last.
-    pub fn best_answer_notice(&self, verdict: &RunOutcome) -> Option<String> {
+    pub fn best_answer_notice(&self, verdict: &RunEnd) -> Option<String> {
         let Evaluation { round, rounds, .. } = self.run.evaluation.reported()?;
         let is_earlier = round < rounds || verdict.reason != StopReason::LlmDone;
         let is_output = || self.best_output().as_ref() == Some(&verdict.output);
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// Requests a verdict on the last answer, or records the verdict that arrived.
-    fn evaluation_step(&self, done: RunOutcome, moment: Moment) -> NextAction {
+    fn evaluation_step(&self, done: RunEnd, moment: Moment) -> NextAction {
         let reason = match &self.run.evaluation.reply {
             EvaluationReply::Received(reply) => {
                 let unreadable = || EvaluationError {
@@ -142,7 +142,7 @@ impl Session {
             }
             EvaluationReply::NotSent | EvaluationReply::Missing(_) if moment.interrupted => {
                 let output = self.best_output().unwrap_or(done.output);
-                return NextAction::Stop(RunOutcome {
+                return NextAction::Stop(RunEnd {
                     output,
                     ..self.stop_with(StopReason::UserInterrupt, None)
                 });

@@ -1,6 +1,6 @@
 //! Handles quality gates in a session: an answer counts as done when the required gates have passed; otherwise the model is notified.
 
-use super::{Moment, NextAction, RunOutcome, Session};
+use super::{Moment, NextAction, RunEnd, Session};
 use agent_core::event::MessageOrigin;
 use agent_core::quality_gate::GateResult;
 use agent_messages as messages;
@@ -38,7 +38,7 @@ impl GateProgress {
 
 impl Session {
     /// Returns the action after a finished answer: run the gates, notify the model, or end the run with the result of the gates.
-    pub(super) fn check_gates(&self, done: RunOutcome, moment: Moment) -> NextAction {
+    pub(super) fn check_gates(&self, done: RunEnd, moment: Moment) -> NextAction {
         let Some(max_rounds) = self.limits.gate_rounds else { return self.check_evaluation(done, moment) };
         let Some(results) = &self.run.gates.results else { return NextAction::RunGates };
         let failed: Vec<&GateResult> =

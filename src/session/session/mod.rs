@@ -26,6 +26,7 @@ use crate::tally::Tally;
 use agent_core::budget_share::BudgetCap;
 use agent_core::evaluation::Evaluation;
 use agent_core::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
+use agent_core::event_sink::EventSink;
 use agent_core::failure::{Failure, FailureKind};
 use agent_core::limits::Limits;
 use agent_core::message::{Message, Role, ToolCall, ToolResult};
@@ -41,7 +42,9 @@ use guardrails::GuardrailState;
 pub use guardrails::UnreadText;
 use review::ReviewProgress;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use structured_output::StructuredOutput;
@@ -79,12 +82,12 @@ pub enum NextAction {
     /// Start the closing, because a limit is reached.
     StartClosing(StopReason, Option<LimitReached>),
     /// End the run.
-    Stop(RunOutcome),
+    Stop(RunEnd),
 }
 
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunOutcome {
+pub struct RunEnd {
     /// The stop reason.
     pub reason: StopReason,
     /// The final answer.
@@ -229,6 +232,16 @@ pub struct Session {
     /// The prefix of the last request.
     prefix: Option<PrefixHashes>,
     run: RunState,
+}
+
+/// Event sink of the session: the only way it changes.
+pub struct SessionSink(pub Rc<RefCell<Session>>);
+
+impl EventSink for SessionSink {
+    fn emit(&mut self, record: &Record) -> std::io::Result<()> {
+        self.0.borrow_mut().apply(&record.event);
+        Ok(())
+    }
 }
 
 impl Session {

@@ -1,6 +1,6 @@
 //! Builds the outcome of a run: the closing, the final answer, the result.
 
-use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
+use super::{Closing, ClosingStage, Moment, NextAction, RunEnd, Session};
 use agent_core::event::{FinishReason, MessageOrigin, Purpose};
 use agent_core::failure::{Failure, FailureKind};
 use agent_core::limits::{Limits, OnLimit};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 impl Session {
     /// Returns the result of a run that ended with `outcome` after `duration`.
-    pub fn result(&self, outcome: RunOutcome, duration: Duration) -> RunResult {
+    pub fn result(&self, outcome: RunEnd, duration: Duration) -> RunResult {
         RunResult {
             schema_version: RESULT_SCHEMA_VERSION,
             status: outcome.status,
@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// Builds the outcome for `reason`, with the best output available.
-    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunOutcome {
+    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunEnd {
         let limit = match &self.run.closing {
             Some(closing) if closing.reason == reason => closing.limit,
             _ => self.limit_of(reason).map(|limit| self.with_value(limit)),
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    fn outcome(&self, reason: StopReason, error: Option<Failure>, limit: Option<LimitReached>) -> RunOutcome {
+    fn outcome(&self, reason: StopReason, error: Option<Failure>, limit: Option<LimitReached>) -> RunEnd {
         let summary = self.run.closing.as_ref().and_then(Closing::summary);
         let output = match (summary, self.best_output()) {
             (None, Some(best)) if self.keeps_best(reason) => best,
@@ -84,7 +84,7 @@ impl Session {
                 messages::fixed_closing(reason, limit, self.tally.steps, self.limits.language).into()
             }
         };
-        RunOutcome { reason, output, limit, error, status: reason.status() }
+        RunEnd { reason, output, limit, error, status: reason.status() }
     }
 
     /// Whether a limit has ended the run, and the model has written a closing summary.
@@ -216,6 +216,6 @@ impl Session {
         if text.is_empty() || self.keeps_best(reason) {
             return self.stop(reason, error);
         }
-        NextAction::Stop(RunOutcome { output: text.into(), ..self.stop_with(reason, error) })
+        NextAction::Stop(RunEnd { output: text.into(), ..self.stop_with(reason, error) })
     }
 }

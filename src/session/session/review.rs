@@ -1,6 +1,6 @@
 //! Handles reviews of the changes in a session: an answer counts as done when another agent has approved the changes.
 
-use super::{Moment, NextAction, RunOutcome, Session};
+use super::{Moment, NextAction, RunEnd, Session};
 use agent_core::change_review::ChangeReview;
 use agent_core::event::MessageOrigin;
 use agent_core::stop_reason::{Status, StopReason};
@@ -43,13 +43,13 @@ impl ReviewProgress {
 impl Session {
     /// Returns the action after a finished answer whose checks have passed: have the changes reviewed, send the findings to the
     /// model, or end the run with the result of the review.
-    pub(super) fn check_review(&self, done: RunOutcome, moment: Moment) -> NextAction {
+    pub(super) fn check_review(&self, done: RunEnd, moment: Moment) -> NextAction {
         let Some(max_passes) = self.limits.review_passes else { return NextAction::Stop(done) };
         let progress = &self.run.review;
         let Some(review) = progress.last.as_ref().filter(|_| progress.is_current) else {
             return if moment.interrupted {
                 let interrupted = self.stop_with(StopReason::UserInterrupt, None);
-                NextAction::Stop(RunOutcome { output: done.output, ..interrupted })
+                NextAction::Stop(RunEnd { output: done.output, ..interrupted })
             } else {
                 NextAction::ReviewChanges
             };
@@ -66,7 +66,7 @@ impl Session {
             let findings = self.delimiter.wrap(&messages::change_findings(review));
             NextAction::AddUserMessage(MessageOrigin::Review, messages::changes_not_approved(&findings))
         } else {
-            NextAction::Stop(RunOutcome { status: Status::Partial, ..done })
+            NextAction::Stop(RunEnd { status: Status::Partial, ..done })
         }
     }
 

@@ -1,6 +1,6 @@
 //! Handles structured answers in a session: adds the schema to the prompt, parses the answer, requests a repair.
 
-use super::{Moment, NextAction, RunOutcome, Session};
+use super::{Moment, NextAction, RunEnd, Session};
 use crate::output_schema::OutputSchema;
 use agent_core::event::MessageOrigin;
 use agent_core::failure::{Failure, FailureKind};
@@ -116,7 +116,7 @@ impl Session {
         match schema.parse_answer(&text) {
             Ok(value) => {
                 let done = self.stop_with(StopReason::LlmDone, None);
-                self.check_gates(RunOutcome { output: Output::Value(value), ..done }, moment)
+                self.check_gates(RunEnd { output: Output::Value(value), ..done }, moment)
             }
             Err(problems) if self.structured_output.repairs < MAX_REPAIRS => NextAction::AddUserMessage(
                 MessageOrigin::Repair,

@@ -88,7 +88,7 @@ pub(super) fn close(
     (reason, limit.map(|reached| (reached.limit, reached.value)))
 }
 
-pub(super) fn stop_of(session: &Session, moment: Moment) -> RunOutcome {
+pub(super) fn stop_of(session: &Session, moment: Moment) -> RunEnd {
     match session.next_action(moment) {
         NextAction::Stop(verdict) => verdict,
         other => panic!("expected a stop, got {other:?}"),

@@ -2,10 +2,11 @@
 
 use super::event_forwarder::EventForwarder;
 use super::shared_budget::SharedBudget;
-use crate::run::run_subagent;
-use crate::session::{RunOutcome, Session, SubagentLimits};
+use crate::Agent;
+use crate::agent_loop::run_subagent;
+use crate::session::SessionSink;
+use crate::session::{RunEnd, Session, SubagentLimits};
 use crate::total_budget::TotalShare;
-use crate::{Agent, SessionSink};
 use agent_core::budget_share::BudgetShare;
 use agent_core::event::{Event, MessageOrigin};
 use agent_core::event_sink::EventSink;
@@ -158,11 +159,7 @@ impl SubagentHost {
     ///
     /// # Errors
     /// A message for the model that gives the reason.
-    pub async fn ask(
-        &self,
-        ask: SubagentRequest<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<RunOutcome, String> {
+    pub async fn ask(&self, ask: SubagentRequest<'_>, cancel: &CancellationToken) -> Result<RunEnd, String> {
         let engine = self.engine.upgrade().ok_or("The run is over.")?;
         let session = Rc::new(RefCell::new(Session::default()));
         let changed = Rc::default();
@@ -264,7 +261,7 @@ impl SubagentHost {
 }
 
 /// Emits the start of the subagent's run, drives it, and emits its end.
-async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Result<RunOutcome, EmitError> {
+async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Result<RunEnd, EmitError> {
     let emitter = &agent.emitter;
     let max_steps = agent.session.borrow().limits().max_steps;
     emitter.emit(Event::RunStart {

@@ -1,7 +1,7 @@
 //! The `dispatch_subagent` tool: runs an agent on a task and returns its answer.
 
 use super::host::{SubagentContext, SubagentHost, SubagentRequest};
-use crate::session::RunOutcome;
+use crate::session::RunEnd;
 use agent_core::language::Language;
 use agent_core::stop_reason::Status;
 use agent_messages as messages;
@@ -192,7 +192,7 @@ fn task(args: &Args) -> String {
 }
 
 /// Converts the outcome of a subagent to the result for the model.
-fn answer(outcome: &RunOutcome, cx: &ToolContext) -> ToolOutput {
+fn answer(outcome: &RunEnd, cx: &ToolContext) -> ToolOutput {
     let text = outcome.output.text();
     match outcome.status {
         Status::Success => ToolOutput::ok(cut(&text, cx)),

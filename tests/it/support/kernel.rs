@@ -1,5 +1,6 @@
 //! Kernels that refuse more than ours: filters of system calls around the agent, as containers and hardened systems have them.
 
+use super::extent::some_of;
 use super::run::{Finished, Lab, PROGRAM, Running, program};
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -134,7 +135,7 @@ pub fn without(calls: &[i64]) {
 
 /// Each kind of kernel with the tier that must be found in it. Where bubblewrap is not installed, or the tests themselves run
 /// in a kernel that refuses more, the next best one.
-pub fn kernels() -> [(Kernel, &'static str); 4] {
+pub fn every_kernel() -> [(Kernel, &'static str); 4] {
     const TIERS: [&str; 4] = ["full", "bubblewrap", "rules", "none"];
     let best = match Kernel::around() {
         Kernel::Native => "full",
@@ -153,9 +154,14 @@ pub fn kernels() -> [(Kernel, &'static str); 4] {
     ]
 }
 
+/// Returns each kind of kernel; by default the kernel of the machine, and one in which nothing confines.
+pub fn kernels() -> Vec<(Kernel, &'static str)> {
+    some_of(every_kernel(), 3)
+}
+
 /// Whether commands are confined where the tests run; a test that needs that says so and ends.
 pub fn confines() -> bool {
-    let [(_, best), ..] = kernels();
+    let [(_, best), ..] = every_kernel();
     if best == "none" {
         eprintln!("commands are not confined here");
     }
@@ -169,7 +175,7 @@ pub fn without_warning(log: &str) -> String {
 
 /// Whether commands have a network of their own where the tests run; a test that needs one says so and ends.
 pub fn has_own_network() -> bool {
-    let [(_, best), ..] = kernels();
+    let [(_, best), ..] = every_kernel();
     let has = matches!(best, "full" | "bubblewrap");
     if !has {
         eprintln!("commands have no network of their own here");

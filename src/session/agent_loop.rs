@@ -3,7 +3,7 @@
 use crate::Agent;
 use crate::loop_services::LoopServices;
 use crate::model_call::call_model;
-use crate::session::{CompactionAction, Moment, NextAction, RunOutcome};
+use crate::session::{CompactionAction, Moment, NextAction, RunEnd};
 use agent_core::compaction::CompactionEvent;
 use agent_core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
 use agent_core::message::{ToolCall, ToolResult};
@@ -30,7 +30,7 @@ impl<S: LoopServices> Agent<S> {
     }
 
     /// Returns the input for the hooks of the run.
-    fn input(&self) -> HookInput {
+    fn hook_input(&self) -> HookInput {
         HookInput {
             task: Some(self.task.clone()),
             agent: Some(self.name.clone()),
@@ -65,7 +65,7 @@ impl<S: LoopServices> Agent<S> {
     async fn take_step(&self) -> Result<(), EmitError> {
         self.engine.report_background()?;
         self.engine.send_queued()?;
-        let input = self.input();
+        let input = self.hook_input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_and_add_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
         if self.session.borrow().is_stopped_by_hook() {
@@ -76,7 +76,7 @@ impl<S: LoopServices> Agent<S> {
         }
         self.emit_cost_warning().await?;
         let has_calls = !self.session.borrow().open_calls().is_empty();
-        let input = HookInput { has_tool_calls: Some(has_calls), ..self.input() };
+        let input = HookInput { has_tool_calls: Some(has_calls), ..self.hook_input() };
         self.fire(HookEvent::PostLlmCall, input).await?;
         if !has_calls {
             self.emitter.emit(Event::StepEnd)?;
@@ -89,7 +89,7 @@ impl<S: LoopServices> Agent<S> {
     async fn emit_cost_warning(&self) -> Result<(), EmitError> {
         let Some((spent_usd, threshold_usd)) = self.session.borrow().cost_warning() else { return Ok(()) };
         self.emitter.emit(Event::BudgetWarning { spent_usd, threshold_usd })?;
-        let input = HookInput { spent_usd: Some(spent_usd.into()), ..self.input() };
+        let input = HookInput { spent_usd: Some(spent_usd.into()), ..self.hook_input() };
         self.fire(HookEvent::BudgetWarning, input).await?;
         Ok(())
     }
@@ -144,14 +144,14 @@ impl<S: LoopServices> Agent<S> {
     pub async fn start_compaction(&self, tokens: u64, window: u64, requested: bool) -> Result<(), EmitError> {
         let part = CompactionEvent::Start { tokens, window, requested };
         self.emitter.emit(Event::Compaction { part })?;
-        let input = HookInput { context_tokens: Some(tokens), ..self.input() };
+        let input = HookInput { context_tokens: Some(tokens), ..self.hook_input() };
         self.fire(HookEvent::ContextCompress, input).await?;
         Ok(())
     }
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let calls: Vec<ToolCall> = calls.iter().map(ToolCall::to_run).collect();
+        let calls: Vec<ToolCall> = calls.iter().map(ToolCall::with_unredacted_arguments).collect();
         self.engine.run_calls(&calls, &self.interrupt, self.time_left()).await?;
         // User messages must follow all results of the turn, so none are added before the calls beyond the cap are refused.
         if !matches!(self.next_action(), NextAction::RefuseCalls(..)) {
@@ -183,11 +183,11 @@ impl<S: LoopServices> Agent<S> {
     }
 
     /// Fires the hooks at the end of the run, within their own time limits. After an interrupt they still run; a second interrupt stops them.
-    async fn fire_end_hooks(&self, outcome: &RunOutcome) -> Result<(), EmitError> {
+    async fn fire_end_hooks(&self, outcome: &RunEnd) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
             status: Some(outcome.status.name().to_owned()),
-            ..self.input()
+            ..self.hook_input()
         };
         let was_interrupted = outcome.reason == StopReason::UserInterrupt;
         let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
@@ -199,15 +199,15 @@ impl<S: LoopServices> Agent<S> {
     }
 }
 
-/// Runs the session to its end. `initial_input` adds the first messages after the hooks of the start.
+/// Runs the session to its end. The task is in the conversation already; `preparation` takes the steps before the work on the task.
 ///
 /// # Errors
 /// When the journal can no longer be written: nothing else may happen then.
-pub async fn run<S: LoopServices>(
+pub async fn run_to_end<S: LoopServices>(
     agent: &Agent<S>,
-    initial_input: impl Future<Output = Result<(), EmitError>>,
-) -> Result<RunOutcome, EmitError> {
-    let outcome = work(agent, initial_input).await;
+    preparation: impl Future<Output = Result<(), EmitError>>,
+) -> Result<RunEnd, EmitError> {
+    let outcome = prepare_and_drive(agent, preparation).await;
     agent.engine.close().await;
     outcome
 }
@@ -216,19 +216,19 @@ pub async fn run<S: LoopServices>(
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub async fn run_subagent<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitError> {
+pub async fn run_subagent<S: LoopServices>(agent: &Agent<S>) -> Result<RunEnd, EmitError> {
     let outcome = drive(agent).await;
     agent.engine.stop_background().await?;
     outcome
 }
 
-async fn work<S: LoopServices>(
+async fn prepare_and_drive<S: LoopServices>(
     agent: &Agent<S>,
-    initial_input: impl Future<Output = Result<(), EmitError>>,
-) -> Result<RunOutcome, EmitError> {
-    agent.fire_and_add_context(HookEvent::SessionStart, agent.input()).await?;
+    preparation: impl Future<Output = Result<(), EmitError>>,
+) -> Result<RunEnd, EmitError> {
+    agent.fire_and_add_context(HookEvent::SessionStart, agent.hook_input()).await?;
     if !agent.session.borrow().is_stopped_by_hook() {
-        initial_input.await?;
+        preparation.await?;
     }
     let outcome = drive(agent).await;
     agent.engine.stop_background().await?;
@@ -242,7 +242,7 @@ async fn work<S: LoopServices>(
     Ok(outcome)
 }
 
-async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitError> {
+async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunEnd, EmitError> {
     loop {
         if agent.session.borrow().is_over_total_budget() {
             agent.wait_for_total_budget(Purpose::Step).await?;
