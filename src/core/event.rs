@@ -64,9 +64,11 @@ pub enum HookVerdict {
     Warn,
 }
 
-/// An event of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// An event of a run. A run begins with `SessionStart` (only in a new session) and `RunStart`; each step has `StepStart`, `RequestSent`, `ModelResponse`,
+/// for each call `ToolCallStart` and `ToolCallEnd`, and `StepEnd`; `RunEnd` is last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// The session starts; the first record of every journal.
     SessionStart {
@@ -445,6 +447,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns the name of its kind, which is its `type` in JSON.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
     /// Checks whether the event, the first of a session, is that of one that was imported, or of a fork of one.
     pub fn starts_imported_session(&self) -> bool {
         matches!(self, Self::SessionStart { imported_from: Some(_), .. })

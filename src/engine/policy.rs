@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub enum Mode {
     /// Every call needs approval.
     ConfirmAll,
-    /// Calls that change something need approval.
+    /// Changes of files, and commands that are not known to be safe, need approval.
     ConfirmSensitive,
     /// No call needs approval; refusals still apply.
     Yolo,

@@ -29,7 +29,7 @@ pub struct RunClient {
     pub unsaved: Option<mpsc::UnboundedSender<UnsavedQuestion>>,
     /// Interrupts the run.
     pub interrupt: CancellationToken,
-    /// Whether the listener receives the pieces of streamed answers.
+    /// Whether answers are streamed, so that the listener and every other sink receive their pieces as they arrive.
     pub takes_deltas: bool,
     /// Images of the prompt.
     pub images: InputImages,
@@ -37,6 +37,26 @@ pub struct RunClient {
     pub hooks: Option<Rc<dyn ClientHooks>>,
     /// Its MCP servers that live in it.
     pub servers: Vec<HostedServer>,
+}
+
+impl RunClient {
+    /// Creates a client that cancels its run with `interrupt`, hears no event and answers questions. The questions arrive at the receiver, and the
+    /// run waits for each answer: receive them while the run works (`tokio::select!`), or drop the receiver, so that calls that need an answer
+    /// are refused.
+    pub fn new(interrupt: CancellationToken) -> (Self, mpsc::UnboundedReceiver<ClientQuestion>) {
+        let (questions, asked) = mpsc::unbounded_channel();
+        let client = Self {
+            listener: Rc::new(|_| ()),
+            questions,
+            unsaved: None,
+            interrupt,
+            takes_deltas: false,
+            images: InputImages::default(),
+            hooks: None,
+            servers: Vec::new(),
+        };
+        (client, asked)
+    }
 }
 
 impl std::fmt::Debug for RunClient {
@@ -212,7 +232,14 @@ impl Approver for ClientApprover {
 }
 
 /// Passes events on to the client.
-pub struct ClientSink(pub Rc<dyn Fn(&Record)>);
+pub struct ClientSink(Rc<dyn Fn(&Record)>);
+
+impl ClientSink {
+    /// Creates the sink of a client.
+    pub fn boxed(client: &RunClient) -> Box<dyn EventSink> {
+        Box::new(Self(Rc::clone(&client.listener)))
+    }
+}
 
 impl EventSink for ClientSink {
     fn emit(&mut self, record: &Record) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Errors of the command line outside a run, with the exit code they cause.
+//! Errors outside a run, with the exit code they cause.
 
 use crate::exit_code::ExitCode;
 use agent_core::failure::{Classified, Failure, FailureKind};
@@ -29,6 +29,11 @@ impl AppError {
     /// Creates an error of class `kind`; the message should contain what to do.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, cause: anyhow::anyhow!(message.into()) }
+    }
+
+    /// Creates an error from one of another kind, which this program does not expect.
+    pub fn other(cause: impl Into<anyhow::Error>) -> Self {
+        Self { kind: FailureKind::Internal, cause: cause.into() }
     }
 
     /// Returns the exit code.

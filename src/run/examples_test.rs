@@ -48,3 +48,23 @@ fn a_tool_of_the_program_answers_the_model() {
     assert_eq!(run("own_tool", &script("21", "kitchen")), "as told\n");
     assert_eq!(run("own_tool", &script("There is no thermometer in 'attic'", "attic")), "as told\n");
 }
+
+#[test]
+fn the_script_of_the_guide_is_one() {
+    let printed = run("scripted_run", include_str!("examples/script.yaml"));
+    assert!(printed.ends_with("success: There is one file.\n"), "{printed}");
+}
+
+#[test]
+fn a_program_answers_the_questions_of_its_run() {
+    let calls = r#"[{"name": "write_file", "arguments": {"path": "weather.txt", "content": "rain"}},
+        {"name": "run_command", "arguments": {"command": "rm notes.txt"}}]"#;
+    let printed = run("approvals", &format!(r#"{{"turns": [{{"calls": {calls}}}, {{"text": "noted"}}]}}"#));
+    let lines: Vec<&str> = printed.lines().collect();
+    let [write, remove, refused, answer] = lines[..] else { panic!("{printed}") };
+    assert!(
+        write.starts_with("write_file weather.txt") && remove.starts_with("run_command rm notes.txt"),
+        "{printed}"
+    );
+    assert_eq!((refused, answer), ("refused: run_command rm notes.txt", "noted"), "{printed}");
+}

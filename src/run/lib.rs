@@ -15,22 +15,46 @@
 //! [`App`] is the context of both: terminal, environment, clock, secrets. A run stays on the thread that performs it; [`App::block_on`] provides the
 //! runtime. To interrupt a run, cancel the token of its [`RunClient`], or let a signal do it.
 //!
-//! [`perform::perform`] does the same with the listeners of the command line: log, JSON stream, log file, telemetry.
+//! | function | for | what it adds |
+//! |---|---|---|
+//! | [`Run::perform`] | programs | nothing: events go to the client and to the sinks that were added |
+//! | [`perform::perform`] | commands | log on standard error, JSON stream, log file, telemetry |
+//! | [`perform::run_task`] | commands that are one run | the same, and result, report and exit code |
+//!
+//! Sessions are stored below `~/.local/state/agent`, and the user's configuration is read; `AGENT_HOME` names another directory for both.
 //!
 //! # A run with its events
 //!
-//! The script `script.yaml` plays the model; without the line `model`, the configured one answers.
+//! The script plays the model; without the line `model`, the configured one answers. The program needs the crate `agent-run` alone; the other
+//! examples also need `serde` (with `derive`), `schemars` 1, `tokio` (with `macros` and `sync`) and `tokio-util`.
 //!
 //! ```no_run
 #![doc = include_str!("examples/scripted_run.rs")]
 //! ```
 //!
+//! A script is the list of the model's turns. Its path is relative to the current directory; a session that is resumed goes on at the turn after
+//! those that it has used. All keys are in `agent help scripted`.
+//!
+//! ```yaml
+#![doc = include_str!("examples/script.yaml")]
+//! ```
+//!
 //! # A tool of your own
 //!
-//! A tool whose access is [`Access::Read`] runs without approval. An `Err` is a message for the model: what was wrong, and what to try.
+//! A tool whose access is [`Access::Read`] runs without approval, but for the mode [`Mode::ConfirmAll`]. An `Err` is a message for the model: what was
+//! wrong, and what to try.
 //!
 //! ```no_run
 #![doc = include_str!("examples/own_tool.rs")]
+//! ```
+//!
+//! # Approvals and interruption
+//!
+//! A [`RunClient`] is asked instead of the user at the terminal, and interrupts the run. The run waits for each answer, so questions are answered while
+//! it works.
+//!
+//! ```no_run
+#![doc = include_str!("examples/approvals.rs")]
 //! ```
 
 pub mod app;
@@ -81,13 +105,22 @@ pub mod undo_store;
 pub mod user_commands;
 
 pub use agent_config::overrides::Overrides;
+pub use agent_core::decision::Denial;
 pub use agent_core::event::{Event, Record};
 pub use agent_core::event_sink::EventSink;
-pub use agent_core::run_result::RunResult;
+pub use agent_core::failure::{Failure, FailureKind};
+pub use agent_core::message::{ToolCall, ToolResult};
+pub use agent_core::price::Usd;
+pub use agent_core::run_result::{Cost, ModifiedFile, Output, RunResult};
+pub use agent_core::stop_reason::{Status, StopReason};
+pub use agent_core::usage::Usage;
 pub use agent_engine::approver::{ApproverAnswer, Question};
 pub use agent_engine::policy::Mode;
+pub use agent_report::OutputFormat;
 pub use agent_tools::{Access, Plan, Tool, ToolContext, ToolOutput, TypedTool};
 pub use app::App;
 pub use client::{ClientQuestion, RunBounds, RunClient};
+pub use error::{AppError, AppResult};
 pub use request::{AnswerSchema, OwnTools, RunRequest, Task};
 pub use run::{Run, RunOutcome};
+pub use tokio_util::sync::CancellationToken;

@@ -1,7 +1,6 @@
 //! Performs a request as a command: with the listeners that it asks for: the log on standard error, the events on standard output, the log file, telemetry, the client.
 
 use crate::app::App;
-use crate::client::ClientSink;
 use crate::error::{AppError, AppResult};
 use crate::exit_code::{ExitCode, exit_code};
 use crate::request::{RunRequest, Task};
@@ -10,7 +9,6 @@ use crate::run::{Run, RunOutcome};
 use crate::telemetry::{export_telemetry, telemetry};
 use agent_config::verbosity::Verbosity;
 use agent_core::budget_share::BudgetCap;
-use agent_core::event_sink::EventSink;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_report::answer_shown::AnswerShown;
@@ -18,7 +16,6 @@ use agent_report::telemetry::Telemetry;
 use agent_report::{self as report, EventSinks, OutputFormat, ReportOptions};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
-use std::rc::Rc;
 
 /// A run that has ended, with what follows the result of a run at the terminal.
 pub struct FinishedRun {
@@ -48,7 +45,7 @@ pub async fn perform(app: &App, request: &RunRequest) -> AppResult<FinishedRun> 
     Ok(FinishedRun { outcome: outcome?, shown, telemetry })
 }
 
-/// Creates the listeners at the terminal, the log file, `telemetry` and the client.
+/// Creates the listeners at the terminal, the log file and `telemetry`.
 fn listeners(
     app: &App,
     request: &RunRequest,
@@ -69,11 +66,8 @@ fn listeners(
         session_id: run.resumed_id().map(str::to_owned),
         telemetry,
     };
-    let mut built = report::build_sinks(&app.terminal, report)
-        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
-    let client = request.client.as_ref().map(|client| ClientSink(Rc::clone(&client.listener)));
-    built.sinks.extend(client.map(|sink| Box::new(sink) as Box<dyn EventSink>));
-    Ok(built)
+    report::build_sinks(&app.terminal, report)
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })
 }
 
 /// Performs the request with `task`, or reports why there is no task; writes the result and returns the exit code.

@@ -7,20 +7,17 @@ use agent_config::environment::Environment;
 use agent_process as process;
 use std::process::ExitCode;
 
-/// Runs `work` as the whole of a program, and returns its exit code; an error is reported on standard error.
+/// Runs `work` as the whole of a program, and returns its exit code. An error is reported on standard error, and has an exit code of its own.
 ///
 /// Commands of the model are started by this program as their launcher, in a process of its own: then `work` is not called. Nothing should
 /// come before in `main`.
-pub fn main(work: impl FnOnce(&App) -> AppResult<()>) -> ExitCode {
+pub fn main(work: impl FnOnce(&App) -> AppResult<ExitCode>) -> ExitCode {
     process::launch::launcher_main(std::env::args_os()).unwrap_or_else(|| {
         let app = start();
-        match work(&app) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                app.report_error(&error);
-                error.exit_code().code().into()
-            }
-        }
+        work(&app).unwrap_or_else(|error| {
+            app.report_error(&error);
+            error.exit_code().code().into()
+        })
     })
 }
 

@@ -4,10 +4,12 @@ use crate::app::App;
 use crate::approver::InteractionOptions;
 use crate::assemble::{self, EngineParts};
 use crate::change_review::ReviewSetup;
+use crate::client::ClientSink;
 use crate::code_health::MeasuredBefore;
 use crate::costs;
 use crate::directories;
 use crate::error::{AppError, AppResult};
+use crate::exit_code::exit_code;
 use crate::input_history;
 use crate::input_images::InputImages;
 use crate::interrupted_calls::InterruptedCalls;
@@ -85,6 +87,13 @@ pub struct RunOutcome {
     pub spent: Usd,
     /// Steps of the session before the run.
     pub first_step: u32,
+}
+
+impl RunOutcome {
+    /// Returns the exit code of a program whose work was this run.
+    pub fn exit_code(&self) -> std::process::ExitCode {
+        exit_code(&self.result, None).into()
+    }
 }
 
 /// A run that can begin: its settings are loaded, its models connected, its tools built, and the session to resume is locked.
@@ -192,7 +201,7 @@ impl<'a> Run<'a> {
                 toolbox,
                 mcp,
                 skills,
-                sinks: Vec::new(),
+                sinks: request.client.iter().map(ClientSink::boxed).collect(),
             })
         }
         .boxed_local()

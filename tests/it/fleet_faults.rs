@@ -18,11 +18,11 @@ const FILLER: &str = "filler";
 
 /// How long the server is away, or the disk full.
 fn fault() -> Duration {
-    Duration::from_secs(cases(2, 4, 40))
+    Duration::from_secs(cases(4, 4, 40))
 }
 
 fn tasks() -> u64 {
-    cases(8, 20, 1_000)
+    cases(20, 20, 1_000)
 }
 
 /// A small file system in memory. Dropping it removes it.

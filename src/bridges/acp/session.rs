@@ -254,18 +254,15 @@ impl Session {
         prompt: Prompt,
     ) -> Result<StopReason, Error> {
         let updates = Rc::new(self.updates(outbox));
-        let (questions, mut asked) = mpsc::unbounded_channel();
+        let (client, mut asked) = RunClient::new(interrupt.clone());
         let (unsaved, mut files) = mpsc::unbounded_channel();
         let listener = Rc::clone(&updates);
         let client = RunClient {
             listener: Rc::new(move |record: &Record| listener.live(record)),
-            questions,
             unsaved: is_editor.then_some(unsaved),
-            interrupt: interrupt.clone(),
             takes_deltas: true,
             images: prompt.images,
-            hooks: None,
-            servers: Vec::new(),
+            ..client
         };
         let (request, language) = (self.run_request(client, prompt.text), self.settings.language);
         let work = run_for_client(&self.app, &request);

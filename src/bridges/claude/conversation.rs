@@ -167,17 +167,15 @@ impl Conversation {
             prompt.text.extend(["\n\n", text.as_str()]);
         }
 
-        let (questions, mut asked) = mpsc::unbounded_channel();
+        let (client, mut asked) = RunClient::new(interrupt);
         let (hosted, hosted_messages) = mpsc::unbounded_channel();
         let client = RunClient {
             listener: self.listener(),
-            questions,
-            unsaved: None,
-            interrupt,
             takes_deltas: self.takes_pieces,
             images: client_images(prompt.images)?,
             hooks: Some(callbacks),
             servers: self.servers.for_run(&hosted),
+            ..client
         };
         let request = self.run_request(client, prompt.text);
         let answers = async {

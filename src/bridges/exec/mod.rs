@@ -12,7 +12,6 @@ use agent_run::app::App;
 use agent_run::client::RunClient;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::exit_code;
-use agent_run::input_images::InputImages;
 use agent_run::perform::FinishedRun;
 use agent_run::perform::run_task;
 use agent_run::perform::{catch_panic, perform};
@@ -25,7 +24,6 @@ use args::ExecArgs;
 use options::run_request;
 use std::rc::Rc;
 use stream::CodexStream;
-use tokio::sync::mpsc;
 
 /// A run that can start.
 struct PreparedRun {
@@ -89,17 +87,10 @@ fn run_with_events(app: &App, prepared: AppResult<PreparedRun>) -> u8 {
                 let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
                 let when_gone = interrupt.clone();
                 when_reader_is_gone(move || when_gone.cancel());
-                request.client = Some(RunClient {
-                    listener: Rc::new(move |record: &Record| listener.event(&record.event)),
-                    // The receiver is dropped, so that questions get no answer and calls that need one are refused.
-                    questions: mpsc::unbounded_channel().0,
-                    unsaved: None,
-                    interrupt,
-                    takes_deltas: false,
-                    images: InputImages::default(),
-                    hooks: None,
-                    servers: Vec::new(),
-                });
+                // Questions get no answer, so that calls that need one are refused.
+                let (client, _nobody) = RunClient::new(interrupt);
+                let listener = Rc::new(move |record: &Record| listener.event(&record.event));
+                request.client = Some(RunClient { listener, ..client });
                 Box::pin(perform(app, &request)).await
             })
         })

@@ -16,15 +16,12 @@ use agent_report::OutputFormat;
 use agent_run::assemble;
 use agent_run::client::{RunBounds, RunClient};
 use agent_run::error::AppResult;
-use agent_run::input_images::InputImages;
 use agent_run::request::{RunRequest, Task};
 use agent_terminal::Style;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::rc::Rc;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// A run of the command.
@@ -192,17 +189,7 @@ impl<D: RunDirectories> Workers<'_, D> {
 /// Returns the request of a run that shares the terminal with others until `interrupt`: it asks no questions, and prints only the events
 /// of `stream-json`.
 pub fn concurrent_request(request: RunRequest, interrupt: &CancellationToken) -> RunRequest {
-    let (questions, _nobody) = mpsc::unbounded_channel();
-    let client = RunClient {
-        listener: Rc::new(|_| ()),
-        questions,
-        unsaved: None,
-        interrupt: interrupt.child_token(),
-        takes_deltas: false,
-        images: InputImages::default(),
-        hooks: None,
-        servers: Vec::new(),
-    };
+    let (client, _nobody) = RunClient::new(interrupt.child_token());
     let streams = request.format == OutputFormat::StreamJson;
     RunRequest {
         format: if streams { OutputFormat::StreamJson } else { OutputFormat::Json },

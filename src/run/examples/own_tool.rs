@@ -48,6 +48,6 @@ fn main() -> ExitCode {
         };
         let outcome = app.block_on(async { Run::prepare(app, &request).await?.perform().await })?;
         println!("{}", outcome.result.output.text());
-        Ok(())
+        Ok(outcome.exit_code())
     })
 }

@@ -33,6 +33,6 @@ fn main() -> ExitCode {
             run.perform().await
         })?;
         println!("{}: {}", outcome.result.status.name(), outcome.result.output.text());
-        Ok(())
+        Ok(outcome.exit_code())
     })
 }
