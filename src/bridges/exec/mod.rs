@@ -87,8 +87,8 @@ fn run_with_events(app: &App, prepared: AppResult<PreparedRun>) -> u8 {
                 let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
                 let when_gone = interrupt.clone();
                 when_reader_is_gone(move || when_gone.cancel());
-                // Questions get no answer, so that calls that need one are refused.
-                let (client, _nobody) = RunClient::new(interrupt);
+                // The receiver is dropped: questions get no answer, so that calls that need one are refused.
+                let (client, _) = RunClient::new(interrupt);
                 let listener = Rc::new(move |record: &Record| listener.event(&record.event));
                 request.client = Some(RunClient { listener, ..client });
                 Box::pin(perform(app, &request)).await

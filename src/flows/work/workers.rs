@@ -189,7 +189,7 @@ impl<D: RunDirectories> Workers<'_, D> {
 /// Returns the request of a run that shares the terminal with others until `interrupt`: it asks no questions, and prints only the events
 /// of `stream-json`.
 pub fn concurrent_request(request: RunRequest, interrupt: &CancellationToken) -> RunRequest {
-    let (client, _nobody) = RunClient::new(interrupt.child_token());
+    let (client, _) = RunClient::new(interrupt.child_token());
     let streams = request.format == OutputFormat::StreamJson;
     RunRequest {
         format: if streams { OutputFormat::StreamJson } else { OutputFormat::Json },
