@@ -1,9 +1,5 @@
 //! Commits files of the workspace as they are, by `git fast-import`: without index, hooks, filters and signature.
 
-use crate::git::{
-    FIND_FILTERS, HEAD, SAFE_DIFF, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
-    stdout_text, untracked_files, whole_output, without_filters,
-};
 use crate::policy::Policy;
 use agent_core::file_change::FileState;
 use agent_messages as messages;
@@ -12,6 +8,10 @@ use agent_process::sandbox::repositories::unacknowledged_repository;
 use agent_redactor::Redactor;
 use agent_workspace::Workspace;
 use agent_workspace::content_store::MAX_FILE_BYTES;
+use agent_workspace::git::{
+    FIND_FILTERS, HEAD, SAFE_DIFF, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
+    stdout_text, untracked_files, whole_output, without_filters,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! The contents that changed files had in an earlier commit.
 
 use crate::scope::MAX_FILE_BYTES;
-use agent_engine::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
-use agent_engine::review_diff::base_commit;
 use agent_process::launch::Launcher;
 use agent_workspace::Workspace;
+use agent_workspace::git::review_diff::base_commit;
+use agent_workspace::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
 use std::collections::BTreeMap;
 
 /// Bytes of contents that are read with one call of git.

@@ -2,13 +2,13 @@
 
 use agent_core::event::{Event, MessageOrigin, NoticeLevel};
 use agent_core::stop_reason::{Status, StopReason};
-use agent_engine::git::changes_since;
 use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use agent_session::Agent;
 use agent_session::session::RunEnd;
 use agent_session::subagent::{SubagentContext, SubagentHost, SubagentRequest};
 use agent_text::delimiter::Delimiter;
+use agent_workspace::git::changes_since;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 

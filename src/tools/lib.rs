@@ -10,7 +10,6 @@ pub mod edit_file;
 pub mod file_change;
 pub mod find_files;
 pub mod grep;
-pub mod hub;
 pub mod list_files;
 pub mod observed_files;
 pub mod outputs;

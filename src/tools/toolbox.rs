@@ -7,7 +7,6 @@ use crate::delete_file::DeleteFile;
 use crate::edit_file::EditFile;
 use crate::find_files::FindFiles;
 use crate::grep::Grep;
-use crate::hub::{HubGetThread, HubPost, HubSearch};
 use crate::list_files::ListFiles;
 use crate::read_file::ReadFile;
 use crate::remember::{Forget, Remember};
@@ -155,6 +154,9 @@ fn definition(tool: &dyn Tool) -> ToolDefinition {
     }
 }
 
+/// Names of the tools that the program `agent-fleet` adds to the runs of the agents of a Hub.
+const HUB_TOOLS: [&str; 3] = ["hub_get_thread", "hub_post", "hub_search"];
+
 /// Returns the names of all tools that a configuration can contain, including disabled ones.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
@@ -162,9 +164,6 @@ pub fn known_names() -> Vec<String> {
         CommandOutput::NAME,
         DISPATCH_SUBAGENT,
         Forget::NAME,
-        HubGetThread::NAME,
-        HubPost::NAME,
-        HubSearch::NAME,
         Remember::NAME,
         RunCommand::NAME,
         StopCommand::NAME,
@@ -172,7 +171,8 @@ pub fn known_names() -> Vec<String> {
         WebFetch::NAME,
         WebSearch::NAME,
     ];
-    tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
+    let own = tools.iter().map(|tool| tool.name());
+    own.chain(others).chain(HUB_TOOLS).map(str::to_owned).collect()
 }
 
 /// Names of the tools whose results may be kept for later sessions: the others change something, or their results mean something only

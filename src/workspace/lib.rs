@@ -7,6 +7,7 @@ pub mod copy;
 pub mod error;
 pub mod executables;
 pub mod file;
+pub mod git;
 mod git_index;
 pub mod index;
 pub mod leftovers;

@@ -9,7 +9,6 @@ use agent_core::message_origin::MessageOrigin;
 use agent_core::review::{FindingSeverity, Review};
 use agent_core::run_result::{Output, RESULT_SCHEMA_VERSION, RunResult};
 use agent_core::stop_reason::Status;
-use agent_engine::review_diff::ReviewDiff;
 use agent_messages as messages;
 use agent_report as report;
 use agent_report::OutputFormat;
@@ -24,6 +23,7 @@ use agent_run::request::{AnswerSchema, RunRequest, Task};
 use agent_run::requested_report::RequestedReport;
 use agent_run::review_outcome::ReviewOutcome;
 use agent_terminal::Style;
+use agent_workspace::git::review_diff::ReviewDiff;
 use clap::Args;
 
 /// Arguments of `agent review`.

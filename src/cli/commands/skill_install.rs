@@ -6,7 +6,6 @@ use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_core::skill::Skill;
-use agent_engine::git_clone;
 use agent_messages as messages;
 use agent_process::scratch_dir::private_temp_dir;
 use agent_redactor::url_credentials;
@@ -16,6 +15,7 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_runtime::private_file;
 use agent_terminal::{PromptAnswer, PromptQuestion, Style, one_line};
+use agent_workspace::git::clone;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -75,7 +75,7 @@ pub fn install(
     let (shown_source, shown_address) = (url_credentials::hide(source), url_credentials::hide(&address));
     let commit = app.block_on(async {
         let launcher = assemble::launcher(app, &own)?;
-        let cloned = git_clone::clone(&launcher, &own.workspace, &address, reference, CLONE).await;
+        let cloned = clone::clone(&launcher, &own.workspace, &address, reference, CLONE).await;
         cloned
             .map_err(|why| failed(&messages::skill_clone_failed(&shown_source, &url_credentials::hide(&why))))
     })?;

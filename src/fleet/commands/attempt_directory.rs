@@ -9,13 +9,13 @@ use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
-use agent_engine::worktree::Repository;
 use agent_flows::work::worktrees::git_launcher;
 use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::Style;
+use agent_workspace::git::worktree::Repository;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

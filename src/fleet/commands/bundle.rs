@@ -6,14 +6,14 @@ use crate::queue::Queue;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
-use agent_engine::bundle::init;
-use agent_engine::worktree::Repository;
 use agent_flows::work::worktrees::{git_launcher, open_repository, unusable};
 use agent_process::launch::Launcher;
 use agent_process::scratch_dir::ScratchDir;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
+use agent_workspace::git::bundle::init;
+use agent_workspace::git::worktree::Repository;
 use std::path::{Component, Path, PathBuf};
 
 /// Name of a bundle while git writes or reads it.

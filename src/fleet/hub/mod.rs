@@ -4,3 +4,4 @@ pub mod agent_state;
 pub mod api;
 pub mod client;
 pub mod feed;
+pub mod tools;

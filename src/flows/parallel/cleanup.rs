@@ -7,14 +7,14 @@ use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::run_result::ModifiedFile;
 use agent_core::work::Worktree;
-use agent_engine::worktree::Repository;
-use agent_engine::worktree_commit::Committed;
 use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::error::AppResult;
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::Style;
+use agent_workspace::git::worktree::Repository;
+use agent_workspace::git::worktree_commit::Committed;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -3,7 +3,6 @@
 use super::CommandContext;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
-use agent_engine::git::delete_references;
 use agent_journal::retention::{CleanupReport, expired_sessions, remove_expired};
 use agent_journal::session_store::SessionError;
 use agent_messages as messages;
@@ -13,6 +12,7 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session::{check_session, session_store, use_state_with};
 use agent_terminal::Style;
+use agent_workspace::git::delete_references;
 use std::fmt::Write;
 
 /// Removes the sessions `ids`, those of a renamed project too; a failure of one does not stop the others.

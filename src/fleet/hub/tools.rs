@@ -1,8 +1,8 @@
 //! The tools `hub_post`, `hub_search` and `hub_get_thread`, for an agent of a Hub. The activation answers their requests.
 
-use crate::{Access, Plan, Tool, ToolContext, ToolOutput, TypedTool};
 use agent_core::hub::PostTarget;
 use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::{Access, Plan, Tool, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};

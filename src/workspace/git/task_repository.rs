@@ -1,8 +1,8 @@
 //! Repositories that each hold the files of one task: created from a directory or from a commit of a clone, and with their tests restored.
 
+use crate::git::worktree::Repository;
+use crate::git::worktree_commit::Committed;
 use crate::git::{command, commit_id, git, listed_paths, stdout_text};
-use crate::worktree::Repository;
-use crate::worktree_commit::Committed;
 use agent_core::work::LeftOut;
 use agent_process::launch::Launcher;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Diff for a review: the changes from a base commit to the working tree, untracked files included, within limits.
 
+use crate::Workspace;
+use crate::error::FileError;
 use crate::git::{
     HEAD, SAFE_DIFF, commit_id, commit_or_empty_tree, git, has_no_commit, listed_paths, stdout_text,
     untracked_files, without_filters,
@@ -8,8 +10,6 @@ use agent_messages as messages;
 use agent_process::launch::{CommandOutcome, Launcher};
 use agent_text::diff::unified_full;
 use agent_text::lines::{escape_controls, one_line};
-use agent_workspace::Workspace;
-use agent_workspace::error::FileError;
 use std::collections::{BTreeSet, HashMap};
 
 /// Maximum bytes of the diff: about 50,000 tokens, a quarter of a usual context window.

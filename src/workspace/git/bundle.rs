@@ -1,7 +1,7 @@
 //! git bundles: commits as a file, for a machine without the repository.
 
+use crate::git::worktree::Repository;
 use crate::git::{error_text, git};
-use crate::worktree::Repository;
 use agent_process::launch::{ExitReason, Launcher};
 use std::path::Path;
 

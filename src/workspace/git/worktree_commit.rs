@@ -1,7 +1,7 @@
 //! Commits all changes of a working tree: files of repositories below it as plain files, and no file unfiltered that has a filter.
 
+use crate::git::worktree::{Repository, remove};
 use crate::git::{FIND_FILTERS, filtered_paths, whole_output_of};
-use crate::worktree::{Repository, remove};
 use agent_core::run_result::ModifiedFile;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

@@ -1,5 +1,12 @@
 //! Runs git without any program that a repository configures: no hooks, filters or file system monitors.
 
+pub mod bundle;
+pub mod clone;
+pub mod review_diff;
+pub mod task_repository;
+pub mod worktree;
+pub mod worktree_commit;
+
 use agent_messages as messages;
 use agent_process::capture::StoredOutput;
 use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions};
@@ -14,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// The current commit.
-pub(super) const HEAD: &str = "HEAD";
+pub const HEAD: &str = "HEAD";
 
 /// Options that disable hooks, monitors and network access.
 const SAFE_OPTIONS: [&str; 6] =
@@ -38,7 +45,7 @@ pub const SAFE_DIFF: [&str; 9] = [
 ///
 /// # Errors
 /// When git cannot be started.
-pub(super) async fn git(
+pub async fn git(
     launcher: &Launcher,
     root: &Path,
     words: &[&str],
@@ -106,12 +113,7 @@ impl io::Write for SharedBuffer {
 }
 
 /// Returns the call of git with these arguments, standard input and additional settings.
-pub(super) fn command(
-    root: &Path,
-    words: &[&str],
-    stdin: Vec<u8>,
-    settings: &[(String, &str)],
-) -> CommandSpec {
+pub fn command(root: &Path, words: &[&str], stdin: Vec<u8>, settings: &[(String, &str)]) -> CommandSpec {
     let argv = std::iter::once("git").chain(SAFE_OPTIONS).chain(words.iter().copied());
     let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
@@ -205,7 +207,7 @@ pub async fn commit_id(launcher: &Launcher, root: &Path, reference: &str) -> Res
 ///
 /// # Errors
 /// When git cannot be started.
-pub(super) async fn has_no_commit(launcher: &Launcher, root: &Path) -> Result<bool, String> {
+pub async fn has_no_commit(launcher: &Launcher, root: &Path) -> Result<bool, String> {
     let branch = git(launcher, root, &["symbolic-ref", "--quiet", HEAD], Vec::new(), &[]).await?;
     let head = git(launcher, root, &["rev-parse", "--quiet", "--verify", HEAD], Vec::new(), &[]).await?;
     Ok(branch.reason == ExitReason::Code(0) && head.reason != ExitReason::Code(0))
@@ -215,7 +217,7 @@ pub(super) async fn has_no_commit(launcher: &Launcher, root: &Path) -> Result<bo
 ///
 /// # Errors
 /// The error message of git.
-pub(super) async fn commit_or_empty_tree(
+pub async fn commit_or_empty_tree(
     launcher: &Launcher,
     root: &Path,
     reference: &str,
@@ -233,7 +235,7 @@ pub(super) async fn commit_or_empty_tree(
 ///
 /// # Errors
 /// When git has failed, or the list is longer than its captured start.
-pub(super) fn listed_paths(exit: &CommandOutcome) -> Result<Vec<String>, String> {
+pub fn listed_paths(exit: &CommandOutcome) -> Result<Vec<String>, String> {
     let text = stdout_text(exit)?;
     if exit.stdout.total > exit.stdout.head.len() as u64 {
         return Err("more files differ than can be listed".to_owned());
@@ -278,10 +280,10 @@ pub async fn without_filters(
 }
 
 /// Arguments of the call that finds the filters of the paths on its standard input, each with a NUL at its end.
-pub(super) const FIND_FILTERS: [&str; 4] = ["check-attr", "-z", "--stdin", "filter"];
+pub const FIND_FILTERS: [&str; 4] = ["check-attr", "-z", "--stdin", "filter"];
 
 /// Returns the paths that have a filter, from the output of [`FIND_FILTERS`].
-pub(super) fn filtered_paths(output: &str) -> Vec<String> {
+pub fn filtered_paths(output: &str) -> Vec<String> {
     let fields: Vec<&str> = output.split('\0').collect();
     let filtered = fields.chunks_exact(3).filter(|entry| {
         let value = entry.last().copied().unwrap_or_default();
@@ -291,7 +293,10 @@ pub(super) fn filtered_paths(output: &str) -> Vec<String> {
 }
 
 /// Returns the standard output of git; only its captured start if it is long.
-pub(super) fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
+///
+/// # Errors
+/// What git wrote, when it failed.
+pub fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
     match exit.reason {
         ExitReason::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
         _ => Err(error_text(exit)),
@@ -299,7 +304,7 @@ pub(super) fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
 }
 
 /// Returns the first line of git's error output that states an error, else its first line, or how it ended.
-pub(super) fn error_text(exit: &CommandOutcome) -> String {
+pub fn error_text(exit: &CommandOutcome) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);
     let states_error = |line: &&str| ["fatal:", "error:"].iter().any(|start| line.starts_with(start));
     let line = text.lines().find(states_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
