@@ -273,6 +273,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_tool_receives_the_arguments_that_nobody_else_is_shown() {
+        let mut call = ToolCall::new("a", "write_file", "{\"key\":\"secret\"}");
+        call.redact_arguments(|arguments| *arguments = arguments.replace("secret", "[redacted]"));
+        call.redact_arguments(|arguments| *arguments = arguments.replace("key", "KEY"));
+        let stored = serde_json::to_string(&call).unwrap();
+        assert!(!stored.contains("secret") && !format!("{call:?}").contains("secret"), "{stored}");
+        assert_eq!(call.with_unredacted_arguments().arguments, "{\"key\":\"secret\"}");
+        let read: ToolCall = serde_json::from_str(&stored).unwrap();
+        assert_eq!(read, call);
+        assert_eq!(read.with_unredacted_arguments().arguments, call.arguments);
+    }
+
+    #[test]
     fn the_gist_of_a_result_is_its_first_line() {
         let gist = |text: &str| {
             let result = ToolResult {

@@ -83,7 +83,13 @@ impl EventSink for Journal {
         }
         let next = records.last().map_or(0, |last| last.seq + 1);
         assert_eq!(record.seq, next, "a record has a wrong sequence number");
-        records.push(record.clone());
+        // What a disk holds has no arguments but those that were written.
+        records.push(match record.event {
+            Event::ModelResponse { .. } => {
+                decode(line.trim_ascii_end()).expect("an encoded record can be decoded")
+            }
+            _ => record.clone(),
+        });
         match self.fault {
             Some(Fault::Crash(at)) if at <= record.seq => {
                 self.is_broken = true;
