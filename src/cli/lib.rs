@@ -1,4 +1,4 @@
-//! Command line: `commands` has one file per command, which parses its arguments into a request.
+//! Command line. Each file of `commands` parses the arguments of one command into a request.
 
 pub mod args;
 pub mod commands;
@@ -126,7 +126,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
 ///
 /// # Errors
 /// Fails for words that are no command line.
-pub fn run_words(app: &App, words: Vec<String>) -> AppResult<u8> {
+pub fn parse_and_run(app: &App, words: Vec<String>) -> AppResult<u8> {
     let parsed = Cli::try_parse_from(std::iter::once("agent".to_owned()).chain(words));
     match parsed {
         Ok(Cli { command }) => {

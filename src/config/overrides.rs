@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Settings that precede the settings of files and of the environment: those of the command line, or of the program that requests a run.
+/// Settings of the command line, or of a program that requests a run. They precede the settings of files and of the environment.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Overrides {

@@ -447,7 +447,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns the name of its kind, which is its `type` in JSON.
+    /// Returns the name of the kind of event: the value of `type` in JSON.
     pub fn kind(&self) -> &'static str {
         self.into()
     }

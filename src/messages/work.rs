@@ -74,6 +74,11 @@ pub fn fixed_option(option: &str) -> String {
     format!("{option} cannot change when a record is resumed; start a new one")
 }
 
+/// Error about two options, of which one may be recorded, that exclude each other.
+pub fn conflicting_options(one: &str, other: &str) -> String {
+    format!("{one} and {other} exclude each other; the record has one of them")
+}
+
 /// Error about an option of `run` in place of which a command has `instead`.
 pub fn no_work_option(option: &str, instead: &str) -> String {
     format!("this command has no {option}: use {instead}")

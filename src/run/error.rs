@@ -31,7 +31,7 @@ impl AppError {
         Self { kind, cause: anyhow::anyhow!(message.into()) }
     }
 
-    /// Creates an error from one of another kind, which this program does not expect.
+    /// Creates an error of the class `internal` from an error of another type.
     pub fn other(cause: impl Into<anyhow::Error>) -> Self {
         Self { kind: FailureKind::Internal, cause: cause.into() }
     }

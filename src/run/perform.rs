@@ -1,4 +1,4 @@
-//! Performs a request as a command: with the listeners that it asks for: the log on standard error, the events on standard output, the log file, telemetry, the client.
+//! Performs a request as a command does: with a log on standard error, events on standard output, a log file and telemetry.
 
 use crate::app::App;
 use crate::error::{AppError, AppResult};

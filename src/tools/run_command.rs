@@ -26,7 +26,7 @@ const MAX_TIMEOUT_SECONDS: u64 = 600;
 /// Maximum bytes of a command: one argument of a program may have 128 KiB on Linux, including its terminating NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Minimum number of stderr lines shown, whatever `max_output_lines` is.
+/// At least so many lines of standard error are shown, even if `max_output_lines` is smaller.
 const MIN_STDERR_LINES: usize = 10;
 
 /// Characters of one stream, divided among its lines.

@@ -105,6 +105,12 @@ fn a18_an_eval_that_was_killed_goes_on_and_repeats_no_ended_run() {
     running.finish();
     let sessions = lab.journals().len();
     let id = newest_id(&lab);
+    // What excludes each other on one command line does so too when one of the two is recorded.
+    for option in [&["--configs", "a.yaml,b.yaml"], &["--model", "openai/mock"]] {
+        let refused = lab.agent(&[&["eval", "resume", &id], &option[..]].concat()).exits(3);
+        let told = format!("--models and {} exclude each other", option[0]);
+        assert!(refused.stderr.contains(&told), "{}", refused.stderr);
+    }
     let again = Server::done();
     let url = again.url();
     let json = lab.agent(&on_server(&["eval", "resume", &id, "--json"], &url)).exits(0).json();

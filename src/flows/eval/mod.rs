@@ -63,6 +63,18 @@ impl WorkCommand for EvalRequest {
         &mut self.work
     }
 
+    fn conflict(&self) -> Option<[&'static str; 2]> {
+        let overrides = &self.work.run.overrides;
+        let (models, configs) = (!self.models.is_empty(), !self.configs.is_empty());
+        let pairs = [
+            (models && configs, ["--models", "--configs"]),
+            (models && overrides.model.is_some(), ["--models", "--model"]),
+            (configs && overrides.config.is_some(), ["--configs", "--config"]),
+            (self.tasks.is_some() && self.base.is_some(), ["--tasks", "--base"]),
+        ];
+        pairs.into_iter().find(|(are_set, _)| *are_set).map(|(_, pair)| pair)
+    }
+
     fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, &self))
     }

@@ -18,9 +18,8 @@ use agent_workspace::git::worktree_commit::Committed;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Removes the worktrees and branches of the record `id` or of all, and prints what was removed and kept. With `force`, commits
-/// that are on no other branch are given up too. Returns the exit code: that of a partial result if a worktree with changes was kept that are in
-/// no commit.
+/// Removes the worktrees and branches of the record `id` or of all records, and prints what was removed and kept. With `force`, commits that are on no
+/// other branch are given up too. Returns the exit code: the code of a partial result if a worktree was kept because its changes are in no commit.
 ///
 /// # Errors
 /// Fails for an unknown record, one whose command is under way, and when git fails.

@@ -73,6 +73,11 @@ impl WorkCommand for ParallelRequest {
         &mut self.work
     }
 
+    fn conflict(&self) -> Option<[&'static str; 2]> {
+        let are_set = !self.models.is_empty() && self.work.run.overrides.model.is_some();
+        are_set.then_some(["--models", "--model"])
+    }
+
     fn perform(self, app: &App) -> AppResult<WorkOutcome> {
         app.block_on(run(app, self))
     }

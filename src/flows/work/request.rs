@@ -27,7 +27,7 @@ pub struct WorkRequest {
 }
 
 impl WorkRequest {
-    /// Returns the task, which may be on standard input.
+    /// Returns the task. For `-` and without a task, the task is read from standard input.
     ///
     /// # Errors
     /// Fails for a task that is missing or empty.
@@ -52,6 +52,11 @@ pub trait WorkCommand: Default + Serialize + DeserializeOwned {
 
     /// Returns an option that is set and cannot change when the command goes on.
     fn fixed_option(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns two options that are set and exclude each other: one may come from the record, the other from the command line that resumes it.
+    fn conflict(&self) -> Option<[&'static str; 2]> {
         None
     }
 
@@ -80,7 +85,8 @@ pub fn resume<C: WorkCommand>(app: &App, id: &str, added: &C) -> u8 {
 /// Returns the command of the record `id`, with what `added` sets.
 ///
 /// # Errors
-/// Fails for an unknown record, one of another command or directory, one that ended with success, and an option that cannot change.
+/// Fails for an unknown record, one of another command or directory, one that ended with success, an option that cannot change, and
+/// options that exclude each other.
 fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> AppResult<C> {
     if let Some(option) = added.fixed_option() {
         return Err(usage(messages::fixed_option(option)));
@@ -104,6 +110,12 @@ fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> AppResult<C> {
     let request = to_value(added)
         .and_then(|added| Ok(overlaid(work.start.request, added, &to_value(&C::default())?)))?;
     let mut command: C = serde_json::from_value(request).map_err(|error| unreadable(&error.to_string()))?;
+    let overrides = &command.work().run.overrides;
+    let network =
+        (overrides.allow_net && !overrides.allow_host.is_empty()).then_some(["--allow-net", "--allow-host"]);
+    if let Some([one, other]) = network.or_else(|| command.conflict()) {
+        return Err(usage(messages::conflicting_options(one, other)));
+    }
     command.work_mut().record = Some(id.to_owned());
     Ok(command)
 }

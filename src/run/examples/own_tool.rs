@@ -1,4 +1,4 @@
-//! Gives the model a tool of this program, which tells the temperature of a room.
+//! Adds a tool of this program to a run. The model calls the tool to learn the temperature of a room.
 #![expect(clippy::print_stdout, reason = "the output of this program")]
 
 use agent_run::{

@@ -95,7 +95,7 @@ impl AtTerminal {
         Self::launch(controlled(command))
     }
 
-    /// The memory that belongs to the process alone, in KiB: pages of the program file, which the kernel reads as it needs them, are not part of it.
+    /// The memory that belongs to the process alone, in KiB. Pages of the program file are not counted, because the kernel reads and drops pages by itself.
     pub fn memory_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();

@@ -214,7 +214,7 @@ impl Conversation<'_> {
         let words = words.iter().map(|word| (*word).to_owned());
         let Some(arguments) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         let places = [path("config", &overrides.config), path("workspace", &overrides.workspace)].concat();
-        let code = crate::run_words(self.app, words.chain(arguments).chain(places).collect())?;
+        let code = crate::parse_and_run(self.app, words.chain(arguments).chain(places).collect())?;
         Ok(code == ExitCode::Success.code())
     }
 
