@@ -12,19 +12,19 @@ use agent_terminal::Terminal;
 /// Fails when standard output cannot be written.
 pub fn schema(terminal: &Terminal, what: SchemaArg) -> AppResult<()> {
     let text = match what {
-        SchemaArg::Events => include_str!("../../../config/schema/events.json"),
-        SchemaArg::Result => include_str!("../../../config/schema/result.json"),
+        SchemaArg::Events => &agent_report::schema::events(),
+        SchemaArg::Result => &agent_report::schema::result(),
         SchemaArg::Config => include_str!("../../../config/schema/config.json"),
-        SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
-        SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
-        SchemaArg::Report => include_str!("../../../config/schema/report.json"),
-        SchemaArg::Tasks => include_str!("../../../config/schema/tasks.json"),
-        SchemaArg::Health => include_str!("../../../config/schema/health.json"),
-        SchemaArg::Work => include_str!("../../../config/schema/work.json"),
-        SchemaArg::Comparison => include_str!("../../../config/schema/comparison.json"),
+        SchemaArg::Approvals => &agent_report::schema::approvals(),
+        SchemaArg::Stats => &agent_report::schema::stats(),
+        SchemaArg::Report => &agent_report::schema::report(),
+        SchemaArg::Tasks => &agent_report::schema::tasks(),
+        SchemaArg::Health => &agent_report::schema::health(),
+        SchemaArg::Work => &agent_report::schema::work(),
+        SchemaArg::Comparison => &agent_report::schema::comparison(),
         SchemaArg::Review => REVIEW_SCHEMA,
         SchemaArg::Rpc => include_str!("../../../config/schema/rpc.json"),
-        SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),
+        SchemaArg::Journal => &agent_report::schema::journal(),
     };
     print(terminal, text)
 }
