@@ -16,7 +16,15 @@ pub struct Journal {
     /// The error of a record that was written in part. Nothing is written after it, because it would become part of the
     /// same line.
     write_error: Option<(io::ErrorKind, String)>,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Journal {
+    /// Unlocks the session for whoever resumes it at once: a child that another thread has just forked has a copy of the descriptor until it becomes
+    /// another program, and a file that is only closed stays locked as long.
+    fn drop(&mut self) {
+        let _closed_anyway = self.lock.unlock();
+    }
 }
 
 impl Journal {
@@ -33,7 +41,7 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file: file.into(), blobs, line: Vec::new(), write_error: None, _lock: lock })
+        Ok(Self { file: file.into(), blobs, line: Vec::new(), write_error: None, lock })
     }
 }
 
@@ -123,8 +131,7 @@ mod tests {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         let (lock, blobs) =
             (tempfile::tempfile().unwrap(), BlobStore::for_journal("/nowhere/journal".as_ref()));
-        let mut journal =
-            Journal { file: full.into(), blobs, line: Vec::new(), write_error: None, _lock: lock };
+        let mut journal = Journal { file: full.into(), blobs, line: Vec::new(), write_error: None, lock };
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.file = tempfile::tempfile().unwrap().into();
         let why = journal.emit(&record(Event::StepEnd)).unwrap_err();
@@ -143,5 +150,19 @@ mod tests {
         journal.emit(&record(Event::System { text: "x".repeat(MAX_INLINE_RECORD_BYTES) })).unwrap_err();
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_session_is_free_when_its_journal_is_dropped_although_a_child_holds_the_descriptor() {
+        let lock = tempfile::NamedTempFile::new().unwrap();
+        lock.as_file().try_lock().unwrap();
+        let (file, blobs) =
+            (tempfile::tempfile().unwrap(), BlobStore::for_journal("/nowhere/journal".as_ref()));
+        let held_by_a_child = lock.as_file().try_clone().unwrap();
+        let path = lock.path().to_owned();
+        let (lock, path_kept) = lock.into_parts();
+        drop(Journal::new(file, blobs, lock).unwrap());
+        File::open(path).unwrap().try_lock().unwrap();
+        drop((held_by_a_child, path_kept));
     }
 }

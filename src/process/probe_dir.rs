@@ -45,7 +45,8 @@ impl ProbeDir {
         let udp = UdpSocket::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
         udp.set_nonblocking(true)?;
         let agent = rustix::process::getpid().as_raw_nonzero().get();
-        let name = format!("agent-{agent}");
+        // Several launchers of one process can be tried at the same time.
+        let name = format!("agent-{}", root.file_name().unwrap_or_default().display());
         let sockets = listeners(&hidden, &name)?;
         let probe = SandboxProbe {
             inside: inside.clone(),
