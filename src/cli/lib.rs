@@ -13,7 +13,6 @@ use crate::commands::{
     undo, work,
 };
 use crate::described::Described;
-use agent_bridges::claude::args::ClaudeArgs;
 use agent_bridges::{acp, claude, exec, serve};
 use agent_core::approval::ApprovalAnswer;
 use agent_core::failure::FailureKind;
@@ -24,24 +23,28 @@ use agent_run::output::print;
 use agent_terminal::Style;
 use clap::error::ErrorKind as ClapError;
 use clap::{FromArgMatches, Parser};
+use std::ffi::OsString;
 
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
-    let app = agent_run::program::start();
-    if let Some(parsed) = claude_arguments() {
-        let code = match parsed {
-            Ok(args) => claude::claude(&app, &args),
-            Err(error) => print_parse_error(&app, &error),
+    run_arguments(&agent_run::program::start(), std::env::args_os().collect()).into()
+}
+
+/// Runs the command of `arguments`, of which the first one is the name of the program, and returns its exit code.
+pub fn run_arguments(app: &App, arguments: Vec<OsString>) -> u8 {
+    let first = arguments.get(1).and_then(|first| first.to_str());
+    if first.is_some_and(claude::args::is_flag) {
+        return match claude::args::parse(arguments) {
+            Ok(args) => claude::claude(app, &args),
+            Err(error) => print_parse_error(app, &error),
         };
-        return code.into();
     }
-    let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let code = match parsed {
-        Ok(Cli { command: Some(command) }) => run_command_line(&app, command),
-        Ok(Cli { command: None }) => code(&app, start::start(&app)),
-        Err(error) => print_parse_error(&app, &error),
-    };
-    code.into()
+    let matches = Cli::grouped_command().try_get_matches_from(arguments);
+    match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(Cli { command: Some(command) }) => run_command_line(app, command),
+        Ok(Cli { command: None }) => code(app, start::start(app)),
+        Err(error) => print_parse_error(app, &error),
+    }
 }
 
 /// Runs a program beside `agent` whose arguments are `P`, and returns its exit code.
@@ -52,12 +55,6 @@ pub fn run_program<P: Parser>(perform: impl FnOnce(&App, P) -> AppResult<u8>) ->
         Err(error) => print_parse_error(&app, &error),
     };
     code.into()
-}
-
-/// Parses the arguments of this process if the first one is a flag of Claude Code.
-fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
-    let first = std::env::args_os().nth(1)?;
-    claude::args::is_flag(first.to_str()?).then(|| claude::args::parse(std::env::args_os()))
 }
 
 /// Runs a parsed command and returns its exit code.

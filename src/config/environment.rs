@@ -12,7 +12,6 @@ pub struct Environment {
     undecodable: Vec<String>,
     home: Option<PathBuf>,
     directory: PathBuf,
-    arguments: Vec<String>,
 }
 
 impl Environment {
@@ -22,7 +21,6 @@ impl Environment {
         let mut environment = Self {
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            arguments: std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect(),
             ..Self::default()
         };
         for (name, value) in std::env::vars_os() {
@@ -61,11 +59,6 @@ impl Environment {
     /// Returns the directory in which the program was started.
     pub fn current_dir(&self) -> &Path {
         &self.directory
-    }
-
-    /// Returns the arguments of the program.
-    pub fn arguments(&self) -> &[String] {
-        &self.arguments
     }
 
     /// Returns the user's home directory.

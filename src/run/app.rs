@@ -16,6 +16,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
@@ -28,6 +29,8 @@ pub struct App {
     pub environment: Arc<Environment>,
     /// Clock, random numbers and ids.
     pub source: Rc<Clock>,
+    /// The program that starts commands; absent: this one.
+    pub launcher: Option<PathBuf>,
     /// Secrets of the program that drives the runs.
     client_secrets: Vec<NamedSecret>,
     /// Created on first use.
@@ -39,22 +42,32 @@ pub struct App {
 }
 
 impl App {
-    /// Creates the context of this process.
+    /// Creates the context of this process, with its streams and its signals.
     pub fn new(environment: Environment) -> Self {
-        let variable = |name: &str| environment.get(name).map(str::to_owned);
-        let terminal_environment = TerminalEnvironment {
-            no_color: variable("NO_COLOR"),
-            term: variable("TERM"),
-            clicolor_force: variable("CLICOLOR_FORCE"),
-        };
-        let (terminal, source) = (Arc::new(Terminal::new(&terminal_environment)), Rc::new(Clock::new()));
+        let terminal = Terminal::new(&TerminalEnvironment::from_variables(environment.variables()));
         Self {
             client_secrets: Vec::new(),
-            terminal,
+            launcher: None,
+            terminal: Arc::new(terminal),
             environment: Arc::new(environment),
-            source,
+            source: Rc::new(Clock::new()),
             redactor: Arc::default(),
             interrupt: OnceCell::new(),
+            reported: Rc::default(),
+        }
+    }
+
+    /// Creates a context inside another program, whose streams and signals stay its own: what runs tell is written to `terminal`, and no signal handler
+    /// is installed. Commands are started by `launcher`, the path of a program that begins with [`program::main`](crate::program::main), as `agent` does.
+    pub fn embedded(environment: Environment, terminal: Terminal, launcher: PathBuf) -> Self {
+        Self {
+            client_secrets: Vec::new(),
+            launcher: Some(launcher),
+            terminal: Arc::new(terminal),
+            environment: Arc::new(environment),
+            source: Rc::new(Clock::new()),
+            redactor: Arc::default(),
+            interrupt: OnceCell::from(Interrupt::without_signals()),
             reported: Rc::default(),
         }
     }
@@ -69,11 +82,12 @@ impl App {
     pub fn with_client_secrets(&self, client_secrets: Vec<NamedSecret>) -> Self {
         Self {
             client_secrets,
+            launcher: self.launcher.clone(),
             terminal: Arc::clone(&self.terminal),
             environment: Arc::clone(&self.environment),
             source: Rc::clone(&self.source),
             redactor: Arc::default(),
-            interrupt: OnceCell::new(),
+            interrupt: self.interrupt.clone(),
             reported: Rc::clone(&self.reported),
         }
     }

@@ -146,6 +146,9 @@ fn new_launcher(app: &App, settings: &Settings) -> Launcher {
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
     let mut launcher = Launcher::new(environment, secrets).with_limits(limits);
+    if let Some(program) = &app.launcher {
+        launcher = launcher.with_executable(program.clone());
+    }
     if needs_proxy(settings) {
         launcher = launcher.with_proxy(toolbox::command_proxy(settings));
     }

@@ -13,7 +13,8 @@
 //!    its status and its stop reason. The session is on disk all the time, so a killed run can be resumed.
 //!
 //! [`App`] is the context of both: terminal, environment, clock, secrets. A run stays on the thread that performs it; [`App::block_on`] provides the
-//! runtime. To interrupt a run, cancel the token of its [`RunClient`], or let a signal do it.
+//! runtime. To interrupt a run, cancel the token of its [`RunClient`], or let a signal do it. [`App::embedded`] is for programs that keep their streams and
+//! their signals to themselves, and for several runs at once on threads of their own.
 //!
 //! | function | for | what it adds |
 //! |---|---|---|

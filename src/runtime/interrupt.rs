@@ -58,13 +58,18 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Returns an interrupt that no signal reaches, for runs inside a program that keeps its signals to itself.
+    pub fn without_signals() -> Self {
+        let armed = Arc::new(Mutex::new(Armed::idle()));
+        Self { armed, first: Arc::default(), ends_process: Arc::default() }
+    }
+
     /// Installs the signal handlers. Call once per process, inside the tokio runtime of its runs.
     ///
     /// # Errors
     /// When a handler cannot be installed, or one was installed before.
     pub fn install() -> io::Result<Self> {
-        let armed = Arc::new(Mutex::new(Armed::idle()));
-        let interrupt = Self { armed, first: Arc::default(), ends_process: Arc::default() };
+        let interrupt = Self::without_signals();
         let listener = interrupt.clone();
         tokio::spawn(async move {
             loop {

@@ -5,6 +5,7 @@ use super::spinner::Spinner;
 use agent_text::lines::one_line;
 use rustix::fs::fstat;
 use rustix::termios::isatty;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -22,6 +23,15 @@ pub struct TerminalEnvironment {
     pub clicolor_force: Option<String>,
     /// `TERM`; with `dumb`, text replaces icons and no colour is used.
     pub term: Option<String>,
+}
+
+impl TerminalEnvironment {
+    /// Finds the variables among those of a process.
+    pub fn from_variables(variables: &BTreeMap<String, String>) -> Self {
+        let [no_color, clicolor_force, term] =
+            ["NO_COLOR", "CLICOLOR_FORCE", "TERM"].map(|name| variables.get(name).cloned());
+        Self { no_color, clicolor_force, term }
+    }
 }
 
 /// Kind of the three standard streams.

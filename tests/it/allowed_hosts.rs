@@ -20,7 +20,7 @@ fn output_of(kernel: Kernel, lab: &Lab, command: &str) -> String {
 }
 
 fn with_allowed_hosts(site: &Site, hosts: &str) -> Lab {
-    Lab::new().file("ask.sh", ASK).config(&format!(
+    Lab::new().started().file("ask.sh", ASK).config(&format!(
         "web: {{allowed_private: ['{}']}}\nsandbox: {{allowed_hosts: {hosts}}}\n",
         site.address
     ))
@@ -64,7 +64,8 @@ fn class_54_commands_reach_allowed_hosts_and_no_others_in_each_tier_with_a_netwo
 
 #[test]
 fn class_53_a_name_is_resolved_for_each_connection_and_a_private_address_is_never_dialled() {
-    let hosts = Lab::new().file("hosts", "127.0.0.1 moves.test\n1.1.1.1 both.test\n127.0.0.3 both.test\n");
+    let hosts =
+        Lab::new().started().file("hosts", "127.0.0.1 moves.test\n1.1.1.1 both.test\n127.0.0.3 both.test\n");
     let path = hosts.ws().join("hosts");
     let moved = path.clone();
     let site = Site::serving(move |_| {
@@ -98,7 +99,7 @@ fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
     let meet =
         "touch $1; for host in a.test:80 b.test:80; do until test -e $host; do sleep 0.01; done; done\n";
     let config = "sandbox: {allowed_hosts: [other.test]}\ntools: {parallel: all}\n";
-    let lab = Lab::new().file("ask.sh", ASK).file("meet.sh", meet).config(config);
+    let lab = Lab::new().started().file("ask.sh", ASK).file("meet.sh", meet).config(config);
     let server = Server::start(&script(&[hosts.map(ask).to_vec()]));
     let done = lab.run_yolo(&server, &[]);
     if done.stderr.contains("here it is `") {
@@ -122,7 +123,10 @@ fn class_54_tr_030_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
     assert!(!output_of(Kernel::around(), &lab, "env").contains("3128"));
     assert!(site.heads().is_empty());
     for wrong in ["127.0.0.1", "*", "a.test.", "https://a.test", "u@a.test", "a.test:x", "[::1]"] {
-        let done = Lab::new().agent(&["run", "x", "--model", "scripted:x", "--allow-host", wrong]).exits(3);
+        let done = Lab::new()
+            .started()
+            .agent(&["run", "x", "--model", "scripted:x", "--allow-host", wrong])
+            .exits(3);
         assert!(done.stderr.contains("must be a host such as"), "{wrong}: {}", done.stderr);
     }
 }
@@ -130,7 +134,7 @@ fn class_54_tr_030_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
 #[test]
 fn class_54_without_a_network_of_their_own_allowed_hosts_are_exit_3_naming_the_tier() {
     for (kernel, tier) in kernels().into_iter().filter(|(_, tier)| matches!(*tier, "rules" | "none")) {
-        let lab = Lab::new();
+        let lab = Lab::new().started();
         if !here(&lab, kernel, tier) {
             continue;
         }
@@ -139,6 +143,6 @@ fn class_54_without_a_network_of_their_own_allowed_hosts_are_exit_3_naming_the_t
         assert!(done.stderr.contains(&format!("here it is `{tier}`")), "{}", done.stderr);
     }
     let args = ["run", "x", "--model", "scripted:x", "--sandbox", "off", "--allow-host", "example.org"];
-    let done = Lab::new().agent(&args).exits(3);
+    let done = Lab::new().started().agent(&args).exits(3);
     assert!(done.stderr.contains("here it is `none`"), "{}", done.stderr);
 }

@@ -32,24 +32,24 @@ fn refused(lab: &Lab, args: &[&str], reason: &str) {
 
 #[test]
 fn a_workspace_that_is_absent_or_a_file_exits_3() {
-    let lab = Lab::new().file("a.txt", "x");
+    let lab = Lab::new().started().file("a.txt", "x");
     refused(&lab, &["run", "x", "-w", "nowhere", "--model", "openai/m", "--api-key", "k"], "nowhere");
     refused(&lab, &["run", "x", "-w", "a.txt", "--model", "openai/m", "--api-key", "k"], "not a directory");
 }
 
 #[test]
 fn an_empty_prompt_and_a_prompt_too_long_exit_3() {
-    refused(&Lab::new(), &["run", ""], "empty");
-    refused(&Lab::new(), &["run", "  \n"], "empty");
-    refused(&Lab::new().stdin(""), &["run"], "empty");
-    refused(&Lab::new().stdin(vec![b'x'; 10 << 20]), &["run", "-"], "1 MiB");
-    refused(&Lab::new().stdin([0xff, 0xfe]), &["run", "-"], "UTF-8");
+    refused(&Lab::new().started(), &["run", ""], "empty");
+    refused(&Lab::new().started(), &["run", "  \n"], "empty");
+    refused(&Lab::new().started().stdin(""), &["run"], "empty");
+    refused(&Lab::new().started().stdin(vec![b'x'; 10 << 20]), &["run", "-"], "1 MiB");
+    refused(&Lab::new().started().stdin([0xff, 0xfe]), &["run", "-"], "UTF-8");
 }
 
 #[test]
 fn a_prompt_from_a_pipe_is_read_only_when_none_was_given() {
     let server = Server::done();
-    let lab = Lab::new().stdin("from the pipe");
+    let lab = Lab::new().started().stdin("from the pipe");
     let url = server.url();
     lab.agent(&["run", "--model", "openai/m", "--api-base", &url, "--api-key", KEY]).exits(0);
     assert!(server.requests()[0].body.to_string().contains("from the pipe"));
@@ -60,30 +60,30 @@ fn a_prompt_from_a_pipe_is_read_only_when_none_was_given() {
 
 #[test]
 fn unknown_agents_models_flags_and_keys_exit_3_and_say_what_there_is() {
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     refused(&lab, &["run", "x", "--agent", "nobody"], "build");
     refused(&lab, &["run", "x", "--model", "nosuch/model"], "nosuch");
     let done = lab.agent(&["run", "x", "--no-such-flag"]).exits(3);
     assert!(done.stderr.contains("--no-such-flag"), "{}", done.stderr);
     let done = lab.agent(&["nonsense"]).exits(3);
     assert!(done.stderr.contains("nonsense"), "{}", done.stderr);
-    let lab = Lab::new().config("llm:\n  modle: x\n");
+    let lab = Lab::new().started().config("llm:\n  modle: x\n");
     refused(&lab, &["run", "x"], "modle");
 }
 
 #[test]
 fn no_key_and_no_endpoint_exits_4_with_three_ways_on() {
-    let done = Lab::new().agent(&["run", "x"]).exits(4);
+    let done = Lab::new().started().agent(&["run", "x"]).exits(4);
     for way in ["API_KEY", "--model local/", "agent demo"] {
         assert!(done.stderr.contains(way), "{way}:\n{}", done.stderr);
     }
-    let json = Lab::new().agent(&["run", "x", "--json"]).exits(4).json();
+    let json = Lab::new().started().agent(&["run", "x", "--json"]).exits(4).json();
     assert_eq!((&json["status"], &json["error"]["kind"]), (&"failed".into(), &"auth".into()));
 }
 
 #[test]
 fn unreadable_files_are_reported_to_the_model() {
-    let lab = Lab::new().file("closed.txt", "x");
+    let lab = Lab::new().started().file("closed.txt", "x");
     fs::set_permissions(lab.ws().join("closed.txt"), fs::Permissions::from_mode(0o000)).unwrap();
     let lab = lab.unprivileged();
     let result = result_of(&lab, "{name: read_file, arguments: {path: closed.txt}}", &[]);
@@ -93,7 +93,7 @@ fn unreadable_files_are_reported_to_the_model() {
 #[test]
 fn invalid_utf8_is_reported_and_stays_as_it_is() {
     let bytes = b"caf\xe9 au lait\n";
-    let lab = Lab::new().file("latin1.txt", bytes);
+    let lab = Lab::new().started().file("latin1.txt", bytes);
     let result = result_of(&lab, "{name: read_file, arguments: {path: latin1.txt}}", &[]);
     assert!(result.contains("UTF-8"), "{result}");
     let edit = "{name: edit_file, arguments: {path: latin1.txt, old_str: lait, new_str: the}}";
@@ -104,7 +104,7 @@ fn invalid_utf8_is_reported_and_stays_as_it_is() {
 
 #[test]
 fn a_2_gb_file_is_neither_loaded_nor_searched_through() {
-    let lab = Lab::new().file("small.txt", "needle\n");
+    let lab = Lab::new().started().file("small.txt", "needle\n");
     let big = fs::File::create(lab.ws().join("big.bin")).unwrap();
     big.set_len(2 << 30).unwrap();
     let result = result_of(&lab, "{name: read_file, arguments: {path: big.bin}}", &[]);
@@ -115,7 +115,7 @@ fn a_2_gb_file_is_neither_loaded_nor_searched_through() {
 
 #[test]
 fn a_symlink_loop_is_an_error_of_its_read_and_no_search_hangs() {
-    let lab = Lab::new().file("a/real.txt", "needle\n");
+    let lab = Lab::new().started().file("a/real.txt", "needle\n");
     symlink("loop", lab.ws().join("loop")).unwrap();
     symlink("..", lab.ws().join("a/up")).unwrap();
     let result = result_of(&lab, "{name: read_file, arguments: {path: loop}}", &[]);
@@ -128,7 +128,7 @@ fn a_symlink_loop_is_an_error_of_its_read_and_no_search_hangs() {
 fn against(fault: &str, more: &[&str]) -> Finished {
     let server = Server::start(&format!("turns:\n  - {fault}\n    repeat: 9\n"));
     let more = [&["--json"], more].concat();
-    let lab = Lab::new().config("llm: {retries: 1}\n");
+    let lab = Lab::new().started().config("llm: {retries: 1}\n");
     lab.run(&server, &more)
 }
 
@@ -136,7 +136,7 @@ fn against(fault: &str, more: &[&str]) -> Finished {
 fn an_absent_server_exits_1_and_names_the_address() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}/v1");
-    let lab = Lab::new().config("llm: {retries: 0}\n");
+    let lab = Lab::new().started().config("llm: {retries: 0}\n");
     let done =
         lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
     assert!(done.stderr.contains(&port.to_string()), "{}", done.stderr);
@@ -166,17 +166,17 @@ fn html_garbage_and_lies_are_named_and_exit_1() {
 #[test]
 fn an_empty_answer_is_asked_again_once_and_then_an_error() {
     let server = Server::start("turns: [{text: ''}, {text: ''}, {text: never}]");
-    let json = Lab::new().run(&server, &["--json"]).exits(1).json();
+    let json = Lab::new().started().run(&server, &["--json"]).exits(1).json();
     assert_eq!(json["error"]["kind"], "empty_answer");
     assert_eq!(json["requests"], 2);
     let server = Server::start("turns: [{text: ''}, {text: there}]");
-    assert_eq!(Lab::new().run(&server, &[]).exits(0).stdout, "there\n");
+    assert_eq!(Lab::new().started().run(&server, &[]).exits(0).stdout, "there\n");
 }
 
 #[test]
 fn a_stream_that_is_cut_is_never_a_success() {
     let server = Server::start("turns: [{text: a long answer, chunk: 2, fault: {close: 3}}]");
-    let done = Lab::new().run(&server, &[]).exits(1);
+    let done = Lab::new().started().run(&server, &[]).exits(1);
     assert!(!done.stderr.is_empty());
     assert!(!done.stdout.contains("a long answer"));
 }
@@ -186,7 +186,7 @@ fn an_endless_stream_is_ended_by_the_time_limit() {
     let server = Server::start(
         "turns: [{text: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', chunk: 1, chunk_delay_ms: 100}]",
     );
-    let done = Lab::new().run(&server, &["--timeout", "1"]);
+    let done = Lab::new().started().run(&server, &["--timeout", "1"]);
     done.exits(5);
 }
 
@@ -194,7 +194,7 @@ fn an_endless_stream_is_ended_by_the_time_limit() {
 fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
     let script = "turns: [{repeat: 30, calls: [{name: read_file, arguments: {path: a.txt}}]}]";
     let server = Server::start(script);
-    let lab = Lab::new().file("a.txt", "line of text\n".repeat(300)).config(NO_BREAKERS);
+    let lab = Lab::new().started().file("a.txt", "line of text\n".repeat(300)).config(NO_BREAKERS);
     let agent = program();
     let url = server.url();
     let command = format!(
@@ -214,7 +214,7 @@ fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
 #[test]
 fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
     let server = Server::done();
-    let done = Lab::new().run(&server, &["--log-file", "/dev/full"]);
+    let done = Lab::new().started().run(&server, &["--log-file", "/dev/full"]);
     let done = done.exits(0);
     assert_eq!(done.stdout, "done\n");
     assert_eq!(done.stderr.matches("/dev/full").count(), 1, "{}", done.stderr);
@@ -224,7 +224,7 @@ fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
 fn a_log_file_that_is_a_pipe_is_written_when_somebody_reads_it_and_else_refused() {
     use rustix::fs::{CWD, FileType, Mode};
     let server = Server::done();
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let pipe = lab.outside().join("pipe");
     rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let name = pipe.to_str().unwrap();
@@ -239,14 +239,14 @@ fn a_log_file_that_is_a_pipe_is_written_when_somebody_reads_it_and_else_refused(
 
 #[test]
 fn an_error_of_a_tool_called_by_hand_is_called_an_error_once() {
-    let done = Lab::new().agent(&["tools", "call", "read_file", "{\"path\": \"../x\"}"]).exits(1);
+    let done = Lab::new().started().agent(&["tools", "call", "read_file", "{\"path\": \"../x\"}"]).exits(1);
     assert!(done.stderr.starts_with("error: Security error: "), "{}", done.stderr);
 }
 
 #[test]
 fn a_closed_standard_output_leaves_the_verdict() {
     let server = Server::done();
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let agent = program();
     let url = server.url();
     let command = format!(
@@ -267,7 +267,7 @@ fn a_run_whose_closing_failed_is_gone_on_with_after_a_resume() {
   - error: {status: 400}
 ";
     let server = Server::start(script);
-    let lab = Lab::new().file("a.txt", "x");
+    let lab = Lab::new().started().file("a.txt", "x");
     lab.run(&server, &["--max-steps", "1"]).exits(2);
     let server = Server::done();
     lab.resume(&server, &[]).exits(0);
@@ -280,7 +280,7 @@ fn a_run_whose_closing_failed_is_gone_on_with_after_a_resume() {
 #[test]
 fn a_configuration_error_leaves_no_session_behind_that_resume_would_take() {
     let server = Server::done();
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     lab.run(&server, &[]).exits(0);
     let config = lab.home().join("config.yaml");
     fs::write(&config, "hooks: {pre_tool_use: [{command: x, matcher: '(a{1000}){100}'}]}\n").unwrap();
@@ -292,19 +292,22 @@ fn a_configuration_error_leaves_no_session_behind_that_resume_would_take() {
 
 #[test]
 fn an_error_is_said_once() {
-    let done =
-        Lab::new().agent(&["run", "x", "--model", "scripted:x", "--log-file", "/nonexistent/log"]).exits(3);
+    let done = Lab::new()
+        .started()
+        .agent(&["run", "x", "--model", "scripted:x", "--log-file", "/nonexistent/log"])
+        .exits(3);
     assert_eq!(done.stderr.matches("os error").count(), 1, "{}", done.stderr);
 }
 
 #[test]
 fn hooks_share_the_time_of_the_run_and_a_first_interrupt_ends_those_of_its_end() {
     let server = Server::start("turns: [{text: done, repeat: 2}]");
-    let lab = Lab::new().config("hooks: {session_start: [{command: sleep 60, timeout: 300}]}\n");
+    let lab = Lab::new().started().config("hooks: {session_start: [{command: sleep 60, timeout: 300}]}\n");
     let json = lab.run(&server, &["--timeout", "1", "--json"]).exits(5).json();
     assert_eq!(json["stop_reason"], "timeout");
-    let lab =
-        Lab::new().config("hooks: {session_end: [{command: 'touch ending; sleep 60', timeout: 300}]}\n");
+    let lab = Lab::new()
+        .started()
+        .config("hooks: {session_end: [{command: 'touch ending; sleep 60', timeout: 300}]}\n");
     let run = lab.start_run(&server, &["-v", "--json"]);
     lab.wait_for_file("ending");
     run.signal(Signal::INT);
@@ -317,8 +320,9 @@ fn an_interrupt_during_a_guard_is_no_refusal() {
     let script =
         "turns: [{calls: [{name: write_file, arguments: {path: new.txt, content: x}}]}, {text: never}]";
     let server = Server::start(script);
-    let lab =
-        Lab::new().config("hooks: {pre_tool_use: [{command: 'touch asked; sleep 60', timeout: 300}]}\n");
+    let lab = Lab::new()
+        .started()
+        .config("hooks: {pre_tool_use: [{command: 'touch asked; sleep 60', timeout: 300}]}\n");
     let run = lab.start_run(&server, &["--mode", "yolo", "--json"]);
     lab.wait_for_file("asked");
     run.signal(Signal::INT);
@@ -333,7 +337,7 @@ fn a_question_is_not_waited_for_longer_than_the_run_may_take() {
     let script =
         "turns: [{calls: [{name: write_file, arguments: {path: new.txt, content: x}}]}, {text: not written}]";
     let server = Server::start(script);
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -363,7 +367,7 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
   - text: a summary
 ";
     let server = Server::start(script);
-    let lab = Lab::new().file("a.txt", "x");
+    let lab = Lab::new().started().file("a.txt", "x");
     lab.run_yolo(&server, &["--max-steps", "3"]).exits(2);
     let journal = lab.journal();
     let whole = fs::read_to_string(&journal).unwrap();
@@ -385,7 +389,7 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
 #[test]
 fn a_background_hook_at_the_end_of_a_run_runs() {
     let server = Server::done();
-    let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
+    let lab = Lab::new().started().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
     lab.run(&server, &[]).exits(0);
     assert!(lab.exists("told"));
 }
@@ -393,7 +397,7 @@ fn a_background_hook_at_the_end_of_a_run_runs() {
 #[test]
 fn the_time_of_a_call_holds_for_all_its_tries_together() {
     let server = Server::start("turns: [{fault: hang, repeat: 9}]");
-    let lab = Lab::new().config("llm: {retries: 5, timeouts: {call_seconds: 1}}\n");
+    let lab = Lab::new().started().config("llm: {retries: 5, timeouts: {call_seconds: 1}}\n");
     let json = lab.run(&server, &["--json"]).exits(1).json();
     assert_eq!((&json["error"]["kind"], &json["requests"]), (&"timeout".into(), &1.into()));
 }
@@ -414,7 +418,7 @@ fn plain_commands(commands: &[&str]) -> Vec<serde_json::Value> {
 
 #[test]
 fn a_link_of_the_project_shows_nothing_outside_of_it_to_a_command_that_nobody_was_asked_about() {
-    let lab = Lab::new().file("a.txt", "inside\n").file("sub/b.txt", "inside\n");
+    let lab = Lab::new().started().file("a.txt", "inside\n").file("sub/b.txt", "inside\n");
     fs::create_dir(lab.outside().join("out")).unwrap();
     fs::write(lab.outside().join("out/id_rsa"), "the private key\n").unwrap();
     symlink("../out/id_rsa", lab.ws().join("notes.txt")).unwrap();
@@ -445,6 +449,7 @@ fn a_link_of_the_project_shows_nothing_outside_of_it_to_a_command_that_nobody_wa
 #[test]
 fn no_plain_command_shows_a_sensitive_file_or_searches_where_one_may_be_unasked() {
     let lab = Lab::new()
+        .started()
         .file(".env", "TOKEN=hidden\n")
         .file("private/key", "hidden\n")
         .file("a.txt", "TOKEN of a.txt\n")
@@ -492,6 +497,7 @@ fn no_plain_command_shows_a_sensitive_file_or_searches_where_one_may_be_unasked(
 #[test]
 fn no_plain_command_changes_a_protected_file_wherever_it_runs() {
     let lab = Lab::new()
+        .started()
         .file("lock.txt", "as it was\n")
         .file("sub/a.txt", "x\n")
         .file(".git/config", "as it was\n")
@@ -535,7 +541,7 @@ fn no_plain_command_changes_a_protected_file_wherever_it_runs() {
 fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {
     use std::os::unix::fs::MetadataExt;
     let server = Server::start("turns: [{fault: hang}]");
-    let lab = Lab::new().unprivileged();
+    let lab = Lab::new().started().unprivileged();
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     let owner = fs::metadata(format!("/proc/{}/environ", run.id())).unwrap().uid();
@@ -546,7 +552,7 @@ fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {
 
 #[test]
 fn a_script_that_is_a_pipe_is_refused_and_not_waited_for() {
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, lab.ws().join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
     refused(&lab, &["run", "x", "--model", "scripted:pipe"], "not a regular file");
@@ -555,7 +561,7 @@ fn a_script_that_is_a_pipe_is_refused_and_not_waited_for() {
 #[test]
 fn a_key_that_cannot_be_one_is_told_with_its_variable_and_never_shown() {
     for key in ["sk-a\nX-Evil: 1", "\u{201C}sk-quoted\u{201D}", "sk-\u{e9}"] {
-        let lab = Lab::new().env("OPENAI_API_KEY", key);
+        let lab = Lab::new().started().env("OPENAI_API_KEY", key);
         let done = lab.agent(&["run", "x", "--model", "openai/m"]).exits(4);
         assert!(done.stderr.contains("check the key in OPENAI_API_KEY"), "{}", done.stderr);
         assert!(!done.stderr.contains("sk-"), "{}", done.stderr);
@@ -565,7 +571,7 @@ fn a_key_that_cannot_be_one_is_told_with_its_variable_and_never_shown() {
 #[test]
 fn a_word_that_stands_in_for_a_key_does_not_garble_what_is_said() {
     let server = Server::start("turns: [{error: {status: 404, message: 'no such model on 127.0.0.1'}}]");
-    let lab = Lab::new().env("OPENAI_API_KEY", "1");
+    let lab = Lab::new().started().env("OPENAI_API_KEY", "1");
     let done = lab.agent(&["run", "x", "--model", "openai/m1", "--api-base", &server.url()]).exits(1);
     assert!(!done.stderr.contains("[secret]"), "{}", done.stderr);
     assert!(done.stderr.contains("answered 404") && done.stderr.contains("`m1`"), "{}", done.stderr);
@@ -574,13 +580,13 @@ fn a_word_that_stands_in_for_a_key_does_not_garble_what_is_said() {
 #[test]
 fn an_api_base_with_a_query_is_refused_because_the_path_would_end_up_in_it() {
     let wrong = "http://127.0.0.1:9/v1?api-version=1&key=sk-secret";
-    let done = Lab::new().agent(&["run", "x", "--model", "openai/m", "--api-base", wrong]).exits(3);
+    let done = Lab::new().started().agent(&["run", "x", "--model", "openai/m", "--api-base", wrong]).exits(3);
     assert!(
         done.stderr.contains("must not have a query") && !done.stderr.contains("sk-secret"),
         "{}",
         done.stderr
     );
-    let lab = Lab::new().env("AZURE_OPENAI_ENDPOINT", wrong).env("AZURE_OPENAI_API_KEY", KEY);
+    let lab = Lab::new().started().env("AZURE_OPENAI_ENDPOINT", wrong).env("AZURE_OPENAI_API_KEY", KEY);
     let done = lab.agent(&["run", "x", "--model", "azure/m"]).exits(3);
     assert!(
         done.stderr.contains("it contains a query or fragment") && !done.stderr.contains("sk-secret"),
@@ -597,10 +603,14 @@ fn an_api_base_with_a_query_is_refused_because_the_path_would_end_up_in_it() {
 
 #[test]
 fn a_provider_without_a_model_is_not_taken_for_a_model() {
-    for lab in [Lab::new(), Lab::new().env("GROQ_API_KEY", KEY), Lab::new().env("OPENAI_API_KEY", KEY)] {
+    for lab in [
+        Lab::new().started(),
+        Lab::new().started().env("GROQ_API_KEY", KEY),
+        Lab::new().started().env("OPENAI_API_KEY", KEY),
+    ] {
         let done = lab.agent(&["run", "x", "--model", "openai"]).exits(3);
         assert!(done.stderr.contains("--model openai/NAME"), "{}", done.stderr);
     }
-    let done = Lab::new().agent(&["run", "x", "--model", "gpt-4.1"]).exits(4);
+    let done = Lab::new().started().agent(&["run", "x", "--model", "gpt-4.1"]).exits(4);
     assert!(done.stderr.contains("OPENAI_API_KEY"), "{}", done.stderr);
 }

@@ -19,6 +19,7 @@ const FEW_STRIDE: u64 = 12;
 /// Two texts, a script, and a directory; the sandbox is known, so that every run makes the same calls.
 fn project() -> Lab {
     let lab = Lab::new()
+        .started()
         .config("workspace: {allow_delete: true}\n")
         .file("a.txt", "one\ntwo\nthree\n")
         .file("b.txt", "one\ntwo\nthree\n")

@@ -82,6 +82,7 @@ fn steps() -> Value {
 fn class_56_s27_all_that_a_run_keeps_is_private_under_any_umask() {
     let project = || {
         let lab = Lab::new()
+            .started()
             .config("hooks: {pre_tool_use: [{matcher: write_file, command: 'umask > hook.umask'}]}\n")
             .file("old.sh", "one\n")
             .file("protected.sh", PROTECTED);
@@ -115,7 +116,7 @@ fn class_56_s27_all_that_a_run_keeps_is_private_under_any_umask() {
 
 #[test]
 fn class_56_what_other_commands_keep_is_private_under_any_umask() {
-    let project = || Lab::new().file(".agent/config.yaml", "commands: {env: {A: b}}\n");
+    let project = || Lab::new().started().file(".agent/config.yaml", "commands: {env: {A: b}}\n");
     for_each_user_and_umask(project, |lab, umask| {
         lab.agent(&["trust", "--yes"]).exits(0);
         let long = json!({"command": "seq 1 40000"}).to_string();
@@ -141,8 +142,11 @@ fn class_56_skills_of_the_user_are_private_under_any_umask() {
         private(lab, 3);
     });
     let skill = "---\nname: theirs\ndescription: d\n---\nText.\n";
-    let lab =
-        Lab::new().file("skills/theirs/SKILL.md", skill).file("skills/theirs/a/b.sh", "b\n").umask(0o000);
+    let lab = Lab::new()
+        .started()
+        .file("skills/theirs/SKILL.md", skill)
+        .file("skills/theirs/a/b.sh", "b\n")
+        .umask(0o000);
     for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "x"]] {
         lab.git(words);
     }
@@ -154,7 +158,7 @@ fn class_56_skills_of_the_user_are_private_under_any_umask() {
 #[test]
 fn class_15_what_a_command_made_of_a_protected_file_is_kept_in_a_private_directory() {
     for_each_user_and_umask(
-        || Lab::new().file("protected.sh", PROTECTED),
+        || Lab::new().started().file("protected.sh", PROTECTED),
         |lab, umask| {
             let call = json!({"command": "sh protected.sh"}).to_string();
             let done = lab.agent(&["tools", "call", "run_command", &call, "--mode", "yolo"]);
@@ -169,7 +173,7 @@ fn class_15_what_a_command_made_of_a_protected_file_is_kept_in_a_private_directo
 
 #[test]
 fn class_15_the_demonstration_is_private_while_it_lasts_and_leaves_nothing() {
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let temporary = lab.outside().join("temporary");
     fs::create_dir(&temporary).unwrap();
     let lab = lab.env("TMPDIR", temporary.to_str().unwrap()).umask(0o000);

@@ -150,7 +150,11 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
 fn class_28_what_a_persons_shells_and_desktop_start_stays_where_the_home_directory_may_be_changed() {
     let paths = [".bashrc", ".zshenv", ".config/autostart/x.desktop", ".local/bin/ls", ".gitconfig"];
     let home = || {
-        Lab::new().file(".bashrc", "kept\n").file(".config/fish/config.fish", "kept\n").file("notes.txt", "")
+        Lab::new()
+            .started()
+            .file(".bashrc", "kept\n")
+            .file(".config/fish/config.fish", "kept\n")
+            .file("notes.txt", "")
     };
     let kept = |lab: &Lab, context: &str| {
         assert_eq!(lab.read(".bashrc") + &lab.read(".config/fish/config.fish"), "kept\nkept\n", "{context}");
@@ -189,7 +193,7 @@ fn class_28_what_a_persons_shells_and_desktop_start_stays_where_the_home_directo
 #[test]
 fn class_55_no_tool_sees_keys_in_a_workspace_that_is_a_home_directory() {
     let hidden = [".ssh/id_stand_in", ".netrc", ".config/gh/hosts.yml", "elsewhere/key", "of_ours/file"];
-    let mut lab = Lab::new().file("project/.npmrc", "for all to see\n");
+    let mut lab = Lab::new().started().file("project/.npmrc", "for all to see\n");
     for path in hidden {
         lab = lab.file(path, format!("{SECRET}\n"));
     }

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 /// None of these commands is run unasked, although each begins like one that only reads.
 #[track_caller]
 fn none_runs_unasked(commands: &[&str]) {
-    let lab = Lab::with_a_txt().file("sub/b.txt", "b\n").file("x.tar", "");
+    let lab = Lab::with_a_txt().started().file("sub/b.txt", "b\n").file("x.tar", "");
     let commands: Vec<String> = commands.iter().map(|text| (*text).to_owned()).collect();
     let results = obeyed(&lab, "confirm-sensitive", &commands);
     for (command, result) in commands.iter().zip(&results) {
@@ -129,7 +129,7 @@ const CANARY: &str = "canary-7c1f9";
 
 impl Victim {
     fn new() -> Self {
-        let lab = Lab::new().file("README.md", "hello\n");
+        let lab = Lab::new().started().file("README.md", "hello\n");
         for path in [".ssh/id_ed25519", ".aws/credentials", ".netrc"] {
             let path = lab.home().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -23,7 +23,7 @@ fn peak(model: &str, beginning: &[u8], piece: &[u8]) -> (u64, String) {
         flood(stream, &piece)
     });
     let url = server.url();
-    let lab = Lab::new().config(WAIT);
+    let lab = Lab::new().started().config(WAIT);
     let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
     let running = lab.start(&args);
     lab.wait_for_file("ended");
@@ -122,7 +122,7 @@ fn with_address_space(lab: &Lab, kibibytes: u64, args: &[&str]) -> (Option<i32>,
 #[test]
 fn run_without_memory_ends_with_a_message_and_exit_1_and_no_panic_text() {
     // Below this nothing of the program runs: neither the kernel nor the loader can map it.
-    let lab = Lab::with_a_txt().file(
+    let lab = Lab::with_a_txt().started().file(
         "script.yaml",
         "turns: [{calls: [{name: search_files, arguments: {pattern: alpha}}]}, {text: done}]",
     );

@@ -9,6 +9,7 @@ use std::fs;
 /// A project whose scripts were there long before, as far as a run can tell.
 fn project() -> Lab {
     Lab::new()
+        .started()
         .script("old.sh", "#!/bin/sh\n")
         .script("edited.sh", "#!/bin/sh\necho old\n")
         .file("plain.txt", "text\n")

@@ -36,10 +36,10 @@ const STAYERS: usize = 4;
 fn both(test: impl Fn(Lab)) {
     let is_root = rustix::process::geteuid().is_root();
     if all() || !is_root {
-        test(Lab::new());
+        test(Lab::new().started());
     }
     if is_root {
-        test(Lab::new().unprivileged());
+        test(Lab::new().started().unprivileged());
     }
 }
 

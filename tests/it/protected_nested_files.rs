@@ -11,6 +11,7 @@ const TASKS: &str = ".vscode/tasks.json";
 /// A project of several parts, of which two are configured and one is a package of others.
 fn parts() -> Lab {
     let lab = Lab::new()
+        .started()
         .file("api/.envrc", "kept\n")
         .file("api/main.py", "")
         .file("web/ui/.claude/settings.json", "kept\n")

@@ -26,7 +26,7 @@ fn told_soon(lab: &Lab, calls: &[Value]) -> Vec<String> {
 
 #[test]
 fn class_63_no_pattern_costs_more_than_its_text_is_long() {
-    let lab = Lab::new().file("a.txt", format!("{}!\n", "a".repeat(200_000)));
+    let lab = Lab::new().started().file("a.txt", format!("{}!\n", "a".repeat(200_000)));
     let patterns = [
         "(a+)+$".to_owned(),
         "(a|a)*b".to_owned(),
@@ -59,7 +59,7 @@ fn class_63_no_pattern_costs_more_than_its_text_is_long() {
 
 #[test]
 fn class_63_no_glob_costs_more_than_the_names_are_long() {
-    let lab = Lab::new().file(&format!("{}!", "a".repeat(250)), "x\n").file("d/e/f/g/a.txt", "x\n");
+    let lab = Lab::new().started().file(&format!("{}!", "a".repeat(250)), "x\n").file("d/e/f/g/a.txt", "x\n");
     let lab = lab.config(NO_BREAKERS);
     let globs = [
         format!("{}b", "*a".repeat(60)),
@@ -108,11 +108,12 @@ fn yaml_bombs() -> Vec<(String, &'static str)> {
 fn class_63_a_small_document_that_grows_when_it_is_read_is_no_configuration() {
     for (bomb, word) in yaml_bombs() {
         let began = Instant::now();
-        let lab = Lab::new().config(&bomb);
+        let lab = Lab::new().started().config(&bomb);
         let of_a_user = lab.agent(&["config", "validate"]).exits(3).stderr;
-        let lab = Lab::new().file(".agent/config.yaml", &bomb);
+        let lab = Lab::new().started().file(".agent/config.yaml", &bomb);
         let of_a_project = lab.agent(&["config", "validate"]).exits(3).stderr;
-        let lab = Lab::new().file(".agent/agents/odd.md", format!("---\n{bomb}---\nYou are odd.\n"));
+        let lab =
+            Lab::new().started().file(".agent/agents/odd.md", format!("---\n{bomb}---\nYou are odd.\n"));
         let of_an_agent = lab.agent(&["agents"]).exits(3).stderr;
         for (said, file) in
             [(of_a_user, "config.yaml:"), (of_a_project, ".agent/config.yaml:"), (of_an_agent, "odd.md:")]
@@ -133,7 +134,7 @@ fn class_63_a_configuration_that_is_only_large_is_refused_before_it_costs_much()
         (format!("a:\n{}", "b: 1\n".repeat(300_000)), "is larger than"),
     ] {
         let began = Instant::now();
-        let said = Lab::new().config(&text).agent(&["config", "validate"]).exits(3).stderr;
+        let said = Lab::new().started().config(&text).agent(&["config", "validate"]).exits(3).stderr;
         assert!(said.contains(word) && said.len() < 1000, "{word}: {said}");
         assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     }
@@ -155,7 +156,7 @@ fn class_63_arguments_are_neither_too_deep_nor_too_many_nor_too_large() {
     let words = ["deeper", "deeper", "deeper", "more than", "number", "number", "deeper"];
     for (call, word) in calls.into_iter().zip(words) {
         // A run of their own each, because a model that goes on like this is ended.
-        let said = told_soon(&Lab::new().file("a", "x\n"), &[call]).remove(0);
+        let said = told_soon(&Lab::new().started().file("a", "x\n"), &[call]).remove(0);
         assert!(said.starts_with("Error: Invalid arguments: ") && said.contains(word), "{word}: {said}");
         assert!(said.len() < 1000, "{} characters", said.len());
     }
@@ -164,7 +165,7 @@ fn class_63_arguments_are_neither_too_deep_nor_too_many_nor_too_large() {
 #[test]
 fn class_63_no_number_overflows_a_sum() {
     const MOST: u64 = u64::MAX;
-    let lab = Lab::new().file("a.txt", "one\ntwo\nthree\n");
+    let lab = Lab::new().started().file("a.txt", "one\ntwo\nthree\n");
     let read = |arguments: Value| call("read_file", &arguments);
     let calls = [
         read(json!({"path": "a.txt", "start_line": MOST})),
@@ -207,7 +208,7 @@ fn class_63_no_number_overflows_a_sum() {
 #[test]
 fn class_63_no_number_in_a_patch_leads_beyond_the_file() {
     const MOST: u64 = u64::MAX;
-    let lab = Lab::new().file("a.txt", "one\ntwo\n");
+    let lab = Lab::new().started().file("a.txt", "one\ntwo\n");
     let heads = [
         format!("@@ -{MOST},{MOST} +{MOST},{MOST} @@\n-one\n+1\n"),
         format!("@@ -{MOST} +1 @@\n-zero\n+1\n"),
@@ -236,12 +237,13 @@ fn class_63_no_number_of_a_person_overflows_either() {
         ("--timeout", "99999999999999999999s"),
         ("--max-budget-usd", "1e400"),
     ] {
-        let said = Lab::new().agent(&["run", "task", "--model", "scripted:none", flag, value]);
+        let said = Lab::new().started().agent(&["run", "task", "--model", "scripted:none", flag, value]);
         assert!(matches!(said.code, Some(2 | 3)), "{flag} {value}: {said:?}");
         assert!(said.stderr.contains(value) || said.stderr.contains(flag), "{flag} {value}: {said:?}");
     }
     for line in ["max_steps: 18446744073709551616", "max_steps: -1", "commands: {timeout: 1e400}"] {
-        let said = Lab::new().config(&format!("{line}\n")).agent(&["config", "validate"]).exits(3).stderr;
+        let said =
+            Lab::new().started().config(&format!("{line}\n")).agent(&["config", "validate"]).exits(3).stderr;
         assert!(said.contains("config.yaml:1"), "{line}: {said}");
     }
 }

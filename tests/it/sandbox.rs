@@ -47,6 +47,7 @@ fn for_each_user(test: impl Fn(&dyn Fn(Lab) -> Lab)) {
 /// A project with a repository and configuration that programs obey.
 pub fn project() -> Lab {
     Lab::new()
+        .started()
         .file(".git/config", "[core]\n\tbare = false\n")
         .file(".git/HEAD", "ref: refs/heads/main\n")
         .file(".git/objects/keep", "")
@@ -675,11 +676,11 @@ fn protected_links_are_no_obstacle_and_stay() {
 #[test]
 fn a_new_repository_may_be_made_but_not_one_that_runs_programs() {
     for (kernel, tier) in confining() {
-        let lab = Lab::new();
+        let lab = Lab::new().started();
         let text = said(&run_script(&lab, kernel, "git init -q . && git config user.name me"));
         assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
         assert!(lab.read(".git/config").contains("name = me"));
-        let lab = Lab::new();
+        let lab = Lab::new().started();
         let text = said(&run_script(&lab, kernel, "git init -q . && git config core.fsmonitor ./evil"));
         assert!(text.contains(".git\" (created, now removed)") && !lab.exists(".git"), "{tier}: {text}");
     }

@@ -37,6 +37,7 @@ fn with_toolchains() -> Lab {
         std::env::var(variable).unwrap_or_else(|_| home.join(below).to_string_lossy().into_owned())
     };
     Lab::new()
+        .started()
         .env("CARGO_HOME", &place("CARGO_HOME", ".cargo"))
         .env("RUSTUP_HOME", &place("RUSTUP_HOME", ".rustup"))
 }

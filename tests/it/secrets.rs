@@ -10,7 +10,8 @@ const TOKEN: &str = "correct-horse-battery-9";
 
 #[test]
 fn class_55_s25_a_secret_is_told_to_nobody_and_its_marker_is_not_written_back() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("a.txt", format!("token = {TOKEN}\nport = 1\n"));
+    let lab =
+        Lab::new().started().env("DEPLOY_TOKEN", TOKEN).file("a.txt", format!("token = {TOKEN}\nport = 1\n"));
     let server = Server::start(
         r#"{"turns": [
             {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
@@ -36,7 +37,7 @@ fn class_55_s25_a_secret_is_told_to_nobody_and_its_marker_is_not_written_back() 
 
 #[test]
 fn class_55_a_call_with_a_secret_is_run_as_it_was_meant_and_sent_to_no_server_again() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN);
     let text = format!("token = {TOKEN}\n");
     let calls = [write("a.txt", &text), command(&format!("printf %s {TOKEN} > b.txt"))];
     let server = Server::start(&script(&[calls.to_vec()]));
@@ -50,7 +51,7 @@ fn class_55_a_call_with_a_secret_is_run_as_it_was_meant_and_sent_to_no_server_ag
 
 #[test]
 fn class_55_s25_names_and_paths_are_told_without_secrets() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN);
     let server = Server::start(&format!(
         r#"{{"turns": [
             {{"calls": [{{"name": "write_file", "arguments": {{"path": "{TOKEN}.txt", "content": "x"}}}}]}},
@@ -71,7 +72,7 @@ fn class_55_s25_names_and_paths_are_told_without_secrets() {
 
 #[test]
 fn class_47_invisible_characters_are_pointed_out_to_the_model() {
-    let lab = Lab::new().file("a.txt", "x\u{202e}y\n");
+    let lab = Lab::new().started().file("a.txt", "x\u{202e}y\n");
     let server = Server::start(
         r#"{"turns": [{"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]}, {"text": "done"}]}"#,
     );
@@ -107,6 +108,7 @@ fn class_08_s25_the_kernel_shows_no_key_of_the_agent_to_its_commands() {
     ] {
         for unprivileged in [false, true] {
             let lab = Lab::new()
+                .started()
                 .env("DEPLOY_TOKEN", &named)
                 .env("LANGUAGE", &chosen)
                 .env("DATABASE_URL", &url)
@@ -132,7 +134,7 @@ fn class_08_s25_the_kernel_shows_no_key_of_the_agent_to_its_commands() {
 
 #[test]
 fn class_55_the_file_of_a_long_output_holds_no_secret() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("a.txt", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN).file("a.txt", TOKEN);
     let long = "cat a.txt; seq 1 40000; printf 'correct-horse-'; sleep 0.3; echo battery-9; cat a.txt >&2; seq 1 40000";
     let server = Server::turns(serde_json::json!([
             {"calls": [{"id": "c1", "name": "run_command", "arguments": {"command": long}}]},
@@ -150,7 +152,7 @@ fn class_55_the_file_of_a_long_output_holds_no_secret() {
 
 #[test]
 fn class_55_the_halves_of_a_secret_are_not_told_one_after_the_other() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("begin.sh", BEGIN).file("wait.sh", WAIT);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN).file("begin.sh", BEGIN).file("wait.sh", WAIT);
     let look = serde_json::json!({"name": "command_output", "arguments": {"id": "bg1", "wait": 60}});
     let run = |command: &str, background: bool| serde_json::json!({"name": "run_command", "arguments": {"command": command, "background": background}});
     let calls = [run("sh begin.sh", true), look.clone(), run("sh wait.sh", false), look];
@@ -173,7 +175,7 @@ const WAIT: &str = "touch go; while ! [ -e written ]; do sleep 0.05; done";
 #[test]
 fn class_55_a_session_from_before_the_secret_was_known_is_shown_without_it() {
     let server = Server::start(&format!("turns: [{{text: 'it is {TOKEN}'}}]"));
-    let lab = Lab::new();
+    let lab = Lab::new().started();
     let task = format!("use {TOKEN}");
     lab.agent_on(&server, &["run", &task]).exits(0);
     let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
@@ -191,7 +193,7 @@ fn class_55_a_session_from_before_the_secret_was_known_is_shown_without_it() {
 
 #[test]
 fn class_55_what_goes_wrong_before_a_run_is_told_without_secrets() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN);
     let named = format!("{TOKEN}.yaml");
     for (args, marker) in [
         (vec!["run", "x", "--json", "--model", "openai/m", "--config", &named], "DEPLOY_TOKEN"),
@@ -211,7 +213,7 @@ fn class_55_what_goes_wrong_before_a_run_is_told_without_secrets() {
 
 #[test]
 fn class_55_an_answer_that_holds_a_secret_is_not_kept() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN);
     let server = Server::start(&format!(
         "turns: [{{text: 'it is {TOKEN}'}}, {{calls: [{{name: list_files, arguments: {{path: {TOKEN}}}}}]}}, {{text: all well}}]"
     ));
@@ -224,7 +226,7 @@ fn class_55_an_answer_that_holds_a_secret_is_not_kept() {
 
 #[test]
 fn class_55_one_call_of_a_tool_is_told_without_secrets() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("a.txt", TOKEN);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN).file("a.txt", TOKEN);
     let shown = lab.agent(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#]).exits(0).stdout;
     assert!(shown.contains("[redacted: DEPLOY_TOKEN]") && !shown.contains(TOKEN), "{shown}");
 }
@@ -232,6 +234,7 @@ fn class_55_one_call_of_a_tool_is_told_without_secrets() {
 #[test]
 fn s25_ordinary_values_of_variables_that_are_called_like_secrets_stay_readable() {
     let lab = Lab::new()
+        .started()
         .env("CACHE_KEY", "production")
         .env("POSTGRES_PASSWORD", "postgres")
         .env("SSH_KEY", "/etc/ssh/key")
@@ -243,6 +246,7 @@ fn s25_ordinary_values_of_variables_that_are_called_like_secrets_stay_readable()
 #[test]
 fn class_55_s25_the_password_of_an_address_is_not_told_in_the_form_it_is_given_to_a_server_either() {
     let lab = Lab::new()
+        .started()
         .env("DATABASE_URL", "postgres://me:pa55w%40rd@db.example/x")
         .env("REPORTS_DSN", "postgres://me:Xk29%2Fq8Lm41z@db.example/x")
         .file("a.txt", "1 pa55w%40rd\n2 pa55w@rd\n3 Xk29%2Fq8Lm41z\n4 Xk29/q8Lm41z\n");
@@ -254,7 +258,7 @@ fn class_55_s25_the_password_of_an_address_is_not_told_in_the_form_it_is_given_t
 
 #[test]
 fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets_and_none_is_lost() {
-    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
+    let lab = Lab::new().started().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
     let answer =
         serde_json::json!({TOKEN: 1, "[redacted: DEPLOY_TOKEN]": 2, "in": {format!("x {TOKEN}"): 3}});
     let server = Server::turns(serde_json::json!([{"text": answer.to_string()}]));

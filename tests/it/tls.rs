@@ -42,7 +42,7 @@ impl Authority {
     fn believed(&self, lab: Lab) -> Lab {
         let file = lab.outside().join("authority.pem");
         fs::write(&file, &self.pem).unwrap();
-        lab.env("SSL_CERT_FILE", file.to_str().unwrap())
+        lab.started().env("SSL_CERT_FILE", file.to_str().unwrap())
     }
 }
 
@@ -94,13 +94,13 @@ fn a_models_server_gets_the_key_only_once_it_has_proved_who_it_is() {
     let base = site.url("/v1");
     let args =
         ["run", "task", "--model", "openai/mock", "--api-base", &base, "--api-key", KEY, "--no-stream"];
-    let stranger = Lab::new().agent(&args).exits(1);
+    let stranger = Lab::new().started().agent(&args).exits(1);
     assert!(
         stranger.stderr.contains("TLS failed") && stranger.stderr.contains("SSL_CERT_FILE"),
         "{stranger:?}"
     );
     assert!(site.heads().is_empty());
-    let done = authority.believed(Lab::new()).agent(&args).exits(0);
+    let done = authority.believed(Lab::new().started()).agent(&args).exits(0);
     assert_eq!(done.stdout.trim(), "proved");
     assert!(site.heads().last().unwrap().contains(KEY));
 }
@@ -111,7 +111,7 @@ fn a_run_ends_with_exit_3_and_the_name_of_a_variable_that_cannot_be_used() {
     let run = |base: &str, variables: &[(&str, &str)]| {
         let lab = variables
             .iter()
-            .fold(Lab::new().file("empty.pem", ""), |lab, (name, value)| lab.env(name, value));
+            .fold(Lab::new().started().file("empty.pem", ""), |lab, (name, value)| lab.env(name, value));
         lab.agent(&["run", "x", "--model", "openai/m", "--api-base", base, "--api-key", "k"]).exits(3).stderr
     };
     for (base, name, value) in [

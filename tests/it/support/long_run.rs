@@ -188,7 +188,7 @@ impl LongRun {
             "tools": {"parallel": "all"},
             "hooks": {"post_edit": [{"command": "echo {file} >>hooks.log", "file_patterns": HOOKED}]},
         });
-        let mut lab = Lab::new().config(&config.to_string());
+        let mut lab = Lab::new().started().config(&config.to_string());
         for (path, [before, _]) in self.planned().flat_map(|planned| &planned.files) {
             if let Some(before) = before {
                 lab = lab.file(path, before);

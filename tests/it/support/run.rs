@@ -1,8 +1,13 @@
 //! Runs the real binary in a hermetic directory: its own workspace, home and environment.
 
 use crate::support::server::Server;
+use agent_config::environment::Environment;
+use agent_run::app::App;
+use agent_terminal::{StreamInfo, Terminal, TerminalEnvironment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::mem::MaybeUninit;
@@ -30,6 +35,11 @@ pub const YOLO: [&str; 2] = ["--mode", "yolo"];
 /// Names the program that is tested instead of the one that Cargo built: a copy in another place.
 pub const PROGRAM: &str = "AGENT_TEST_PROGRAM";
 
+/// The commands that need a process of their own: other programs of this project perform them, they talk with a client on standard input, or they look at
+/// their own program.
+const PROCESS_COMMANDS: [&str; 11] =
+    ["submit", "tasks", "worker", "hub", "health", "acp", "exec", "mcp", "serve", "demo", "doctor"];
+
 /// Returns the path of the program that is tested.
 pub fn program() -> String {
     std::env::var(PROGRAM).unwrap_or_else(|_| env!("CARGO_BIN_EXE_agent").to_owned())
@@ -43,6 +53,7 @@ pub struct Lab {
     uid: Option<u32>,
     umask: Option<u32>,
     program: PathBuf,
+    is_process: bool,
     forged: AtomicBool,
 }
 
@@ -66,6 +77,7 @@ impl Lab {
             uid: None,
             umask: None,
             program: program().into(),
+            is_process: false,
             forged: AtomicBool::new(false),
         }
     }
@@ -146,6 +158,12 @@ impl Lab {
                 }
             }
         }
+        self
+    }
+
+    /// Starts the program for every command: the test is about what only a process has, such as its memory, its children or its limits.
+    pub fn started(mut self) -> Self {
+        self.is_process = true;
         self
     }
 
@@ -306,9 +324,49 @@ impl Lab {
         Running::new(child)
     }
 
-    /// Runs the binary to its end.
+    /// Runs the command to its end: in this process, unless it needs a process of its own.
     pub fn agent(&self, args: &[&str]) -> Finished {
-        self.start(args).finish()
+        if self.needs_process(args) { self.start(args).finish() } else { self.agent_here(args) }
+    }
+
+    /// Whether something is set that a process has only once, or the program is not the one of this build.
+    fn needs_process(&self, args: &[&str]) -> bool {
+        self.is_process
+            || self.stdin.is_some()
+            || self.uid.is_some()
+            || self.umask.is_some()
+            || args.first().is_none_or(|first| PROCESS_COMMANDS.contains(first) || first.starts_with('-'))
+            || self.program != Path::new(env!("CARGO_BIN_EXE_agent"))
+    }
+
+    /// Runs the command in this process, on a thread of its own.
+    fn agent_here(&self, args: &[&str]) -> Finished {
+        let arguments = std::iter::once("agent").chain(args.iter().copied()).map(OsString::from).collect();
+        let mut variables: BTreeMap<String, String> = self.env.iter().cloned().collect();
+        let home = self.home().to_str().unwrap().to_owned();
+        variables.entry("PATH".to_owned()).or_insert_with(|| std::env::var("PATH").unwrap_or_default());
+        variables.entry("HOME".to_owned()).or_insert_with(|| home.clone());
+        variables.entry("AGENT_HOME".to_owned()).or_insert(home);
+        let terminal = TerminalEnvironment::from_variables(&variables);
+        let environment = Environment::from_variables(variables, &self.ws());
+        let (stdout, stderr, launcher) = (Captured::default(), Captured::default(), self.program.clone());
+        let streams: [Box<dyn Write + Send>; 2] = [Box::new(stdout.clone()), Box::new(stderr.clone())];
+        let (directory, (sender, receiver)) = (self.ws(), std::sync::mpsc::channel());
+        let run = move || {
+            // This thread and those that it starts have a current directory of their own.
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS).unwrap();
+            std::env::set_current_dir(directory).unwrap();
+            let [out, err] = streams;
+            let terminal = Terminal::with_streams(StreamInfo::default(), &terminal, out, err);
+            let app = App::embedded(environment, terminal, launcher);
+            let _ = sender.send(agent_cli::run_arguments(&app, arguments));
+        };
+        // As much as the main thread of a process has.
+        std::thread::Builder::new().stack_size(8 << 20).spawn(run).unwrap();
+        let code = receiver.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            panic!("the run did not end in {PATIENCE:?} ({error}); stderr:\n{}", stderr.text());
+        });
+        Finished { code: Some(code.into()), stdout: stdout.text(), stderr: stderr.text() }
     }
 
     /// Starts the binary with these arguments and the model of `server`.
@@ -351,6 +409,27 @@ impl Lab {
     /// `agent resume --last` against `server`.
     pub fn resume(&self, server: &Server, more: &[&str]) -> Finished {
         self.agent_on(server, &[&["resume", "--last"], more].concat())
+    }
+}
+
+/// What a command wrote to one of its streams.
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Captured {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
