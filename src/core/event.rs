@@ -281,7 +281,7 @@ pub enum Event {
         /// What the call adds to the limits of guardrails.
         #[serde(default, skip_serializing_if = "crate::is_default", alias = "counted")]
         guardrail_counts: CallCounts,
-        /// Milliseconds for decision, hooks and execution.
+        /// Milliseconds for decision, hooks and execution, without the wait for an answer of the user.
         duration_ms: u64,
     },
     /// A tool call was not run: it needs approval, or follows a call that does (`--approvals pause`).

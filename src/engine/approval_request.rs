@@ -28,7 +28,7 @@ impl Engine {
             Ok(preview) => preview.or_else(|| hidden_arguments(&planned.args, &planned.plan.summary)),
             Err(problem) => return ToolOutput::error(problem).into(),
         };
-        let (links, grant) = (self.links(&planned.plan), self.grant(planned));
+        let (links, grant) = (self.links(&planned.plan), self.grant(planned, &rule));
         let redactor = self.emitter.redactor();
         let question = Question {
             call: CallKey::new(self.subagent.as_deref(), &cx.call_id),
@@ -44,11 +44,14 @@ impl Engine {
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
             always_scope: redactor.text(&grant.description(self.policy.language())).into_owned(),
         };
+        let asked = self.source.elapsed();
         let answer = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return self.not_executed(interrupt).into(),
             answer = self.approver.ask(&question) => answer,
         };
+        let waited = self.source.elapsed().saturating_sub(asked);
+        self.answering.set(self.answering.get().saturating_add(waited));
         match answer {
             ApproverAnswer::Yes | ApproverAnswer::Always if self.links(&planned.plan) != links => {
                 ToolOutput::error(messages::links_changed(self.policy.language())).into()

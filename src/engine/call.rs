@@ -79,7 +79,7 @@ impl Engine {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
-        let started = self.source.elapsed();
+        let (started, answered) = (self.source.elapsed(), self.answering.get());
         let call = prepared.call;
         let summary = prepared.start_summary();
         self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary })?;
@@ -112,7 +112,9 @@ impl Engine {
             append_paragraph(&mut text, &note);
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
-        let (took, images) = (self.source.elapsed().saturating_sub(started), output.images);
+        let answering = self.answering.get().saturating_sub(answered);
+        let took = self.source.elapsed().saturating_sub(started).saturating_sub(answering);
+        let images = output.images;
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.record_changes(&output.changed);
         }
@@ -322,15 +324,17 @@ impl Engine {
         }
     }
 
-    /// Turns a question into `Allow` if the user has allowed similar calls until the run ends.
+    /// Turns a question into `Allow` if the user has allowed similar calls.
     fn apply_grants(&self, decision: Decision, planned: &PlannedCall<'_>) -> Decision {
-        let is_asked = matches!(decision, Decision::Ask { .. });
-        if is_asked && self.grants.contains(&self.grant(planned)) { Decision::Allow } else { decision }
+        match &decision {
+            Decision::Ask { rule, .. } if self.grants.contains(&self.grant(planned, rule)) => Decision::Allow,
+            _ => decision,
+        }
     }
 
-    /// Returns the grant that covers calls similar to this one.
-    pub(super) fn grant(&self, planned: &PlannedCall<'_>) -> Grant {
-        Grant::of(planned.tool.name(), &planned.args, &self.resolved(&planned.plan))
+    /// Returns the grant that covers calls similar to this one, about which `rule` asks.
+    pub(super) fn grant(&self, planned: &PlannedCall<'_>, rule: &str) -> Grant {
+        Grant::of(planned.tool.name(), &planned.args, &self.resolved(&planned.plan), rule)
     }
 
     /// Decides on a call of `tool` with the effects `plan`, by refusals, guardrails, rules and mode. Without `args`, changes of

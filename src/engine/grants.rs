@@ -1,5 +1,6 @@
-//! Approvals that the user has granted for all similar calls until the run ends.
+//! Approvals that the user has granted for all similar calls, until the run or the conversation ends.
 
+use crate::policy::MODE_RULE_PREFIX;
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_tools::Plan;
@@ -14,23 +15,76 @@ pub struct Grant {
     scope: GrantScope,
 }
 
-/// The common property of similar calls. Commands are similar only if they are identical.
+/// The tools that edit files. A call of one of them is like each other, if only the mode asks about it.
+const EDIT_TOOLS: [&str; 3] = ["edit_file", "write_file", "apply_patch"];
+
+/// Programs whose calls are similar only if they are identical: what they destroy, where they reach or what they run is in their arguments.
+const EXACT_PROGRAMS: [&str; 33] = [
+    "bash", "chgrp", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec", "find",
+    "kill", "killall", "ln", "mkfs", "mv", "nice", "nohup", "pkill", "rm", "rmdir", "rsync", "scp", "sh",
+    "shred", "ssh", "sudo", "time", "wget", "xargs", "zsh",
+];
+
+/// Programs whose subcommand says what they do: without it, their calls are similar only if they are identical.
+const SUBCOMMAND_PROGRAMS: [&str; 24] = [
+    "apt",
+    "apt-get",
+    "aws",
+    "brew",
+    "bun",
+    "cargo",
+    "conda",
+    "docker",
+    "gcloud",
+    "gh",
+    "git",
+    "go",
+    "helm",
+    "kubectl",
+    "npm",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "systemctl",
+    "terraform",
+    "uv",
+    "yarn",
+];
+
+/// The common property of similar calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum GrantScope {
+    Edits,
+    /// Commands that begin with the same words and have the same other arguments.
+    Prefix {
+        prefix: String,
+        others: String,
+    },
     Files(BTreeSet<String>),
     Host(String),
-    Call { arguments: String, summary: String },
+    Call {
+        arguments: String,
+        summary: String,
+    },
 }
 
 impl Grant {
-    /// Creates the grant for calls similar to this one. The plan must contain each file under all of its paths.
-    pub fn of(tool: &str, args: &Value, plan: &Plan) -> Self {
-        let scope = match &plan.host {
-            Some(host) => GrantScope::Host(host.clone()),
-            None if plan.command.is_none() && !plan.touched_files.is_empty() => {
+    /// Creates the grant for calls similar to this one, about which `rule` asks. The plan must contain each file under all of its paths.
+    pub fn of(tool: &str, args: &Value, plan: &Plan, rule: &str) -> Self {
+        let is_of_mode = rule.starts_with(MODE_RULE_PREFIX);
+        let prefix = plan.command.as_deref().filter(|_| is_of_mode).and_then(command_prefix);
+        let scope = match (&plan.host, prefix) {
+            (None, Some(prefix)) => GrantScope::Prefix { prefix, others: other_arguments(args) },
+            (None, _) if is_of_mode && EDIT_TOOLS.contains(&tool) => {
+                return Self { tool: String::new(), scope: GrantScope::Edits };
+            }
+            (Some(host), _) => GrantScope::Host(host.clone()),
+            (None, _) if plan.command.is_none() && !plan.touched_files.is_empty() => {
                 GrantScope::Files(plan.touched_files.iter().map(|touch| touch.path.clone()).collect())
             }
-            None => GrantScope::Call { arguments: args.to_string(), summary: plan.summary.clone() },
+            (None, _) => GrantScope::Call { arguments: args.to_string(), summary: plan.summary.clone() },
         };
         Self { tool: tool.to_owned(), scope }
     }
@@ -38,8 +92,11 @@ impl Grant {
     /// Describes the covered calls for the user.
     pub fn description(&self, language: Language) -> String {
         match &self.scope {
+            GrantScope::Edits => messages::always_scope_edits(language).to_owned(),
+            GrantScope::Prefix { prefix, .. } => messages::always_scope_prefix(prefix, language),
             GrantScope::Files(files) => {
-                let files: Vec<&str> = files.iter().map(String::as_str).collect();
+                let files: Vec<&str> =
+                    files.iter().map(String::as_str).filter(|file| !file.is_empty()).collect();
                 messages::always_scope_files(&self.tool, &files.join(", "), language)
             }
             GrantScope::Host(host) => messages::always_scope_host(&self.tool, host, language),
@@ -48,7 +105,38 @@ impl Grant {
     }
 }
 
-/// The grants of a run.
+/// Returns the first words of a simple command, which say what it does: the program and its subcommand.
+fn command_prefix(command: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./:=,+@%".contains(c);
+    if !command.chars().all(is_plain) {
+        return None;
+    }
+    let mut words = command.split(' ').filter(|word| !word.is_empty());
+    let program = words.next().filter(|program| !program.contains('='))?;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if EXACT_PROGRAMS.contains(&name) {
+        return None;
+    }
+    let is_subcommand =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+    let subcommand = words.next().filter(is_subcommand);
+    if subcommand.is_none() && SUBCOMMAND_PROGRAMS.contains(&name) {
+        return None;
+    }
+    Some(subcommand.map_or_else(|| program.to_owned(), |word| format!("{program} {word}")))
+}
+
+/// Returns the arguments of a call besides the command and its time limit, which no grant depends on.
+fn other_arguments(args: &Value) -> String {
+    let mut args = args.clone();
+    if let Some(args) = args.as_object_mut() {
+        args.remove("command");
+        args.remove("timeout");
+    }
+    args.to_string()
+}
+
+/// The grants of a run or of a conversation.
 #[derive(Debug, Default)]
 pub struct Grants(RefCell<HashSet<Grant>>);
 
@@ -69,32 +157,64 @@ mod tests {
     use super::*;
     use agent_tools::TouchedFile;
 
-    fn edit(path: &str, args: &str) -> Grant {
+    const OF_MODE: &str = "mode.confirm-all";
+
+    fn edit(path: &str, args: &str, rule: &str) -> Grant {
         let touched_files = vec![TouchedFile { path: path.into(), write: true }];
         let plan = Plan { touched_files, ..Plan::default() };
-        Grant::of("edit_file", &serde_json::from_str(args).unwrap(), &plan)
+        Grant::of("edit_file", &serde_json::from_str(args).unwrap(), &plan, rule)
     }
 
     #[test]
-    fn a_file_is_granted_to_a_tool_and_a_command_only_as_it_is() {
+    fn u09_always_is_for_all_edits_unless_a_rule_asks_about_the_file() {
         let grants = Grants::default();
-        grants.add(edit("a", r#"{"old_str": "x"}"#));
-        assert!(grants.contains(&edit("a", r#"{"old_str": "y"}"#)));
-        assert!(!grants.contains(&edit("b", r#"{"old_str": "x"}"#)));
-        let command = |args: &str| {
-            let plan = Plan { command: Some("make".into()), ..Plan::default() };
-            Grant::of("run_command", &serde_json::from_str(args).unwrap(), &plan)
-        };
-        grants.add(command(r#"{"command": "make"}"#));
-        assert!(grants.contains(&command(r#"{"command": "make"}"#)));
-        assert!(!grants.contains(&command(r#"{"command": "make", "cwd": "x"}"#)));
+        grants.add(edit("a", "{}", "protected"));
+        assert!(grants.contains(&edit("a", r#"{"old_str": "y"}"#, "protected")));
+        assert!(!grants.contains(&edit("b", "{}", "protected")));
+        assert!(!grants.contains(&edit("a", "{}", OF_MODE)));
+        grants.add(edit("a", "{}", OF_MODE));
+        assert!(grants.contains(&edit("b", "{}", OF_MODE)));
+        assert!(!grants.contains(&edit("b", "{}", "protected")));
+    }
+
+    fn command(command: &str, rule: &str) -> Grant {
+        let plan = Plan { command: Some(command.into()), summary: command.into(), ..Plan::default() };
+        Grant::of("run_command", &serde_json::json!({ "command": command }), &plan, rule)
+    }
+
+    #[test]
+    fn u09_always_is_for_a_prefix_of_a_simple_command_and_otherwise_for_the_same_command() {
+        let grants = Grants::default();
+        grants.add(command("npm test --watch", OF_MODE));
+        grants.add(command("pytest -q tests/a.py", OF_MODE));
+        for covered in ["npm test", "npm test a b", "pytest", "pytest -x tests/b.py"] {
+            assert!(grants.contains(&command(covered, OF_MODE)), "{covered}");
+        }
+        for other in [
+            "npm install x",
+            "pytest; touch x",
+            "pytest $(touch x)",
+            "pytest > a",
+            "pytest\ntouch x",
+            "X=1 pytest",
+            "pytest2",
+        ] {
+            assert!(!grants.contains(&command(other, OF_MODE)), "{other}");
+        }
+        assert!(!grants.contains(&command("pytest", "rules.3")));
+        for exact in ["rm -r build", "sh x.sh", "/bin/rm a", "make && touch x", "git -C a push", "curl x.org"]
+        {
+            grants.add(command(exact, OF_MODE));
+            assert!(grants.contains(&command(exact, OF_MODE)), "{exact}");
+            assert!(!grants.contains(&command(&format!("{exact} more"), OF_MODE)), "{exact}");
+        }
     }
 
     #[test]
     fn pages_of_one_host_are_alike() {
         let fetch = |host: &str, url: &str| {
             let plan = Plan { host: Some(host.into()), summary: url.into(), ..Plan::default() };
-            Grant::of("web_fetch", &Value::from(url), &plan)
+            Grant::of("web_fetch", &Value::from(url), &plan, OF_MODE)
         };
         let grant = fetch("example.org", "http://example.org/a");
         assert_eq!(grant, fetch("example.org", "http://example.org/b"));

@@ -124,12 +124,14 @@ pub struct Engine {
     pub reviewer: Option<Box<dyn Reviewer>>,
     /// Answers approval questions.
     pub approver: Rc<dyn Approver>,
-    /// Approvals that hold until the run ends.
+    /// Approvals of similar calls, which hold until the run or the conversation ends.
     pub grants: Rc<Grants>,
     /// Approvals requested by earlier runs and answered between runs.
     pub approvals: Approvals,
     /// Whether a call of the current answer is pending, so that no later call runs.
     pub has_pending_call: Cell<bool>,
+    /// How long the user has taken for answers, which is no time of the calls.
+    pub answering: Cell<Duration>,
     /// Emits events.
     pub emitter: Rc<Emitter>,
     /// The clock.

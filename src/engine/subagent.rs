@@ -36,6 +36,7 @@ impl Engine {
             grants: Rc::clone(&self.grants),
             approvals: Approvals::default(),
             has_pending_call: Cell::new(false),
+            answering: Cell::default(),
             outputs: Rc::new(self.outputs.for_subagent(call_id)),
             images: self.images.clone(),
             emitter,

@@ -3,41 +3,64 @@
 use super::numbers::{bytes, thousands};
 use agent_core::language::Language;
 
-/// Last line of a question: the answers. `may_last`: whether `a` (until the run ends) is offered; `is_cut`: whether the question
-/// omits something, which must be shown before it can be answered with yes.
+/// Last line of a question: the keys of its answers. `may_last`: whether `a` is offered; `is_cut`: whether the question omits something, which must
+/// be shown before it can be answered with yes.
 pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'static str {
-    if is_cut {
-        language.pick(
-            "Not all of it is shown. v = view all of it, which comes before yes, n = no, n WHY = no and why, s = stop the run: ",
-            "No se muestra todo. v = verlo todo, lo que va antes de un sí, n = no, n MOTIVO = no y por qué, s = detener la \
-             ejecución: ",
-        )
-    } else if may_last {
-        language.pick(
-            "Allow it? y = yes, a = always until this run ends, n = no, n WHY = no and why, s = stop the run: ",
-            "¿Permitirlo? y = sí, a = siempre hasta que termine esta ejecución, n = no, n MOTIVO = no y por qué, s = detener la \
-             ejecución: ",
-        )
-    } else {
-        language.pick(
-            "Allow it? y = yes, n = no, s = stop the run: ",
-            "¿Permitirlo? y = sí, n = no, s = detener la ejecución: ",
-        )
+    match (is_cut, may_last) {
+        (true, _) => language.pick(
+            "Not all of it is shown: v = view all, n = no, w = no and why, Esc = stop the run: ",
+            "No se muestra todo: v = verlo todo, n = no, w = no y por qué, Esc = detener la ejecución: ",
+        ),
+        (false, true) => language.pick(
+            "y = yes, a = always, n = no, w = no and why, Esc = stop the run: ",
+            "y = sí, a = siempre, n = no, w = no y por qué, Esc = detener la ejecución: ",
+        ),
+        (false, false) => language
+            .pick("y = yes, n = no, Esc = stop the run: ", "y = sí, n = no, Esc = detener la ejecución: "),
     }
+}
+
+/// Asks for the reason of a refusal, which the model reads.
+pub fn prompt_why(language: Language) -> &'static str {
+    language.pick("Why not? ", "¿Por qué no? ")
+}
+
+/// Line after a key that is no answer.
+pub fn prompt_no_such_key(language: Language) -> &'static str {
+    language.pick(
+        "   That is none of the keys; nothing was answered.",
+        "   No es ninguna de las teclas; no se ha respondido nada.",
+    )
 }
 
 /// Line after a yes to a question that omits something.
 pub fn prompt_show_first(language: Language) -> &'static str {
     language.pick(
-        "   Nothing was allowed: type v to view all of it, then answer.",
-        "   No se ha permitido nada: escriba v para verlo todo y responda después.",
+        "   Nothing was allowed: v shows all of it, then answer.",
+        "   No se ha permitido nada: v lo muestra todo; responda después.",
     )
 }
 
 /// Line that explains what the answer `a` allows until the run ends.
 pub fn prompt_always(what: &str, language: Language) -> String {
-    let allows = language.pick("a allows until this run ends", "a permite hasta que termine esta ejecución");
+    let allows = language.pick("a allows from now on", "a permite de ahora en adelante");
     format!("   {allows}: {what}")
+}
+
+/// Scope of the answer `a`: all edits that only the mode asks about.
+pub fn always_scope_edits(language: Language) -> &'static str {
+    language.pick(
+        "all edits of files that no other rule asks about",
+        "todas las ediciones por las que no pregunta otra regla",
+    )
+}
+
+/// Scope of the answer `a`: simple commands that begin with `prefix`.
+pub fn always_scope_prefix(prefix: &str, language: Language) -> String {
+    format!(
+        "{} `{prefix}`",
+        language.pick("simple commands that begin with", "órdenes simples que empiezan por")
+    )
 }
 
 /// Scope of the answer `a`: every call of this tool on these files.
@@ -59,11 +82,6 @@ pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> Strin
         "{}: {tool} {summary}",
         language.pick("exactly this call again", "exactamente esta llamada otra vez")
     )
-}
-
-/// First line of a question.
-pub fn prompt_title(call: &str, language: Language) -> String {
-    language.pick(format!("May I run {call}?"), format!("¿Se puede ejecutar {call}?"))
 }
 
 /// Line with the reason of a question.

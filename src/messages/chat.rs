@@ -34,11 +34,19 @@ pub const CHAT_NO_IMAGE: &str = "no image is attached: /image FILE attaches one 
 pub const CHAT_NOTHING_TO_UNDO: &str =
     "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";
 
+/// The key that shows the whole output of the last call.
+pub const CHAT_KEY_OUTPUT: &str = "Ctrl+O";
+
+/// Answer to `/out` without such a call.
+pub const CHAT_NO_OUTPUT: &str =
+    "there is no such output: /out shows all that the last call printed, /out 2 the one before it";
+
 /// End of `/help`.
 pub const CHAT_HELP: &str =
     "  !COMMAND                         run a shell command; the model reads its output with the next message
   @PATH                            name a file; Tab completes it
   Alt+Enter, or \\ at the end       new line
+  Ctrl+O                           show all that the last call printed, or its whole diff
   Ctrl+C                           while the agent works: stop it; at the prompt: clear the line
 ";
 

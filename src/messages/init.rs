@@ -15,9 +15,9 @@ pub fn preset_proposal(preset: &str, file: &str) -> String {
     format!("{file} suggests the preset `{preset}`: agent init --preset {preset} (agent init --list-presets)")
 }
 
-/// Title of the question whether to write a preset, inserted into `prompt_title`.
+/// The question whether to write a preset.
 pub fn preset_question(preset: &str) -> String {
-    format!("agent init --preset {preset}")
+    format!("May I write the files of the preset `{preset}`?")
 }
 
 /// Reason of that question.

@@ -37,8 +37,8 @@ pub fn trust_totals(settings: usize, files: usize, named: usize) -> String {
     format!("total   {settings} settings in {files} configuration files, which name {named} other files")
 }
 
-/// Title of the trust question, inserted into `prompt_title`.
-pub const TRUST_QUESTION: &str = "with this project's configuration";
+/// The trust question.
+pub const TRUST_QUESTION: &str = "May I run with this project's configuration?";
 
 /// Reason of the trust question.
 pub const TRUST_REASON: &str = "it takes effect in every run here, until one of these files changes";

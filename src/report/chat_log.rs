@@ -2,19 +2,18 @@
 //! line on standard error.
 
 use crate::answer_shown::AnswerShown;
+use crate::call_view::CallView;
 use crate::human_log::HumanLog;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
-use agent_core::message::ToolCall;
 use agent_core::run_result::{InstructionFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
 use agent_terminal::markdown::MarkdownStream;
+use agent_terminal::preview::Row;
 use agent_terminal::{StdoutTarget, Style, Terminal, one_line};
-use agent_text::diff;
-use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,20 +21,41 @@ use std::sync::Arc;
 /// Maximum characters shown of a message that was typed while the run worked.
 const QUEUED_CHARS: usize = 200;
 
-/// Notices that the conversation has shown: each run would repeat those on the configuration.
-#[derive(Debug, Clone, Default)]
-pub struct ShownNotices(Rc<RefCell<BTreeSet<String>>>);
+/// Number of calls whose output can be shown whole.
+const STORED_OUTPUTS: usize = 50;
 
-impl ShownNotices {
+/// What a conversation has shown: each run would repeat the notices on the configuration, and the user can look at the outputs of calls.
+#[derive(Debug, Clone, Default)]
+pub struct ChatMemory(Rc<RefCell<Shown>>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    notices: BTreeSet<String>,
+    /// Titles and whole outputs of calls, the last one first.
+    outputs: VecDeque<(String, Vec<Row>)>,
+}
+
+impl ChatMemory {
     /// Adds a notice; returns false if it was shown before.
-    fn add(&self, text: &str) -> bool {
-        self.0.borrow_mut().insert(text.to_owned())
+    fn add_notice(&self, text: &str) -> bool {
+        self.0.borrow_mut().notices.insert(text.to_owned())
+    }
+
+    fn add_output(&self, title: String, rows: Vec<Row>) {
+        let outputs = &mut self.0.borrow_mut().outputs;
+        outputs.push_front((title, rows));
+        outputs.truncate(STORED_OUTPUTS);
+    }
+
+    /// Returns title and output of the `back`th call before now, the last one being 0.
+    pub fn output(&self, back: usize) -> Option<(String, Vec<Row>)> {
+        self.0.borrow().outputs.get(back).cloned()
     }
 }
 
-impl FromIterator<String> for ShownNotices {
+impl FromIterator<String> for ChatMemory {
     fn from_iter<T: IntoIterator<Item = String>>(notices: T) -> Self {
-        Self(Rc::new(RefCell::new(notices.into_iter().collect())))
+        Self(Rc::new(RefCell::new(Shown { notices: notices.into_iter().collect(), ..Shown::default() })))
     }
 }
 
@@ -44,7 +64,7 @@ impl FromIterator<String> for ShownNotices {
 pub struct ChatLog {
     terminal: Arc<Terminal>,
     log: HumanLog,
-    notices: ShownNotices,
+    memory: ChatMemory,
     markdown: MarkdownStream,
     /// Whether the text of the model is printed here: standard output is a terminal.
     shows_text: bool,
@@ -59,12 +79,12 @@ pub struct ChatLog {
 
 impl ChatLog {
     /// Creates a sink on `terminal` that passes what it does not print itself to `log`, except notices that were shown before.
-    pub fn new(terminal: Arc<Terminal>, log: HumanLog, notices: ShownNotices) -> Self {
+    pub fn new(terminal: Arc<Terminal>, log: HumanLog, memory: ChatMemory) -> Self {
         let shows_text = terminal.stream_info().stdout != StdoutTarget::Elsewhere;
         Self {
             terminal,
             log,
-            notices,
+            memory,
             markdown: MarkdownStream::default(),
             shows_text,
             streamed: false,
@@ -89,9 +109,19 @@ impl ChatLog {
         self.markdown.finish(&self.terminal).map(drop)
     }
 
-    fn tool_start(&mut self, call: &ToolCall) -> io::Result<()> {
-        self.shown_text.clear();
-        edit_diff(call).map_or(Ok(()), |diff| self.terminal.eprint_diff(&diff))
+    /// Prints what a call did, and the beginning of what it printed.
+    fn tool_end(&mut self, event: &Event) -> io::Result<()> {
+        let language = self.log.language();
+        let Some(view) = CallView::of(event, language) else { return Ok(()) };
+        self.end_text()?;
+        let bullet = if self.terminal.has_icons() { "● " } else { "- " };
+        self.terminal
+            .eprint_rows(&[vec![(view.style, bullet.to_owned()), (Style::Plain, view.title.clone())]])?;
+        let left_out = view.print_rows(&self.terminal, "", Some(messages::CHAT_KEY_OUTPUT), language)?;
+        if left_out > 0 {
+            self.memory.add_output(view.title.clone(), view.whole());
+        }
+        Ok(())
     }
 
     fn run_end(&mut self, record: &Record, result: &RunResult) -> io::Result<()> {
@@ -140,16 +170,17 @@ impl EventSink for ChatLog {
             }
             Event::Instructions { file } if is_unchanged(file) => Ok(()),
             Event::SessionStart { .. } => Ok(()),
-            Event::ToolCallStart { call, .. } => {
-                self.end_text()?;
-                self.tool_start(call)
+            Event::ToolCallStart { .. } => {
+                self.shown_text.clear();
+                self.end_text()
             }
+            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Retry { .. } | Event::ModelFailed { .. } | Event::ModelSwitched { .. } => {
                 self.end_text()?;
                 self.shown_text.clear();
                 self.log.emit(record)
             }
-            Event::Notice { text, .. } if !self.has_begun && !self.notices.add(text) => Ok(()),
+            Event::Notice { text, .. } if !self.has_begun && !self.memory.add_notice(text) => Ok(()),
             Event::Notice { .. } | Event::Closing { .. } => {
                 self.end_text()?;
                 self.log.emit(record)
@@ -167,52 +198,4 @@ impl EventSink for ChatLog {
 /// Checks whether the model has read these instructions in an earlier session, or reads them for the first time.
 fn is_unchanged(file: &InstructionFile) -> bool {
     file.before.as_ref().is_none_or(|before| before.hash == file.hash)
-}
-
-/// Returns the diff of a call that edits or writes a file, from its arguments; `None` for other calls.
-fn edit_diff(call: &ToolCall) -> Option<String> {
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    // Without its newline the end of a passage would be marked as the end of the file.
-    let line = |text: &str| {
-        if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
-    };
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    match call.name.as_str() {
-        "edit_file" => {
-            let path = text("path")?;
-            let pair = |edit: &Value| {
-                let part = |key: &str| edit.get(key).and_then(Value::as_str);
-                Some(diff::unified(path, &line(part("old_str")?), &line(part("new_str")?)))
-            };
-            let edits = arguments.get("edits").and_then(Value::as_array);
-            Some(edits.map_or_else(|| pair(&arguments), |edits| edits.iter().map(pair).collect())?)
-        }
-        "write_file" => Some(diff::unified(text("path")?, "", text("content")?)),
-        "apply_patch" => text("patch").map(str::to_owned),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn diff_of(name: &str, arguments: &Value) -> Option<String> {
-        let call = ToolCall::new("c", name, arguments.to_string());
-        edit_diff(&call)
-    }
-
-    #[test]
-    fn an_edit_is_shown_as_its_diff_and_another_call_is_not() {
-        let edit = json!({"path": "a.txt", "old_str": "one\n", "new_str": "two\n"});
-        let diff = diff_of("edit_file", &edit).unwrap();
-        assert!(diff.contains("-one\n") && diff.contains("+two\n"), "{diff}");
-        let edits = json!({"path": "a.txt", "edits": [edit, {"old_str": "x\n", "new_str": "y\n"}]});
-        let diff = diff_of("edit_file", &edits).unwrap();
-        assert!(diff.contains("+two\n") && diff.contains("+y\n"), "{diff}");
-        assert!(diff_of("write_file", &json!({"path": "a", "content": "new\n"})).unwrap().contains("+new\n"));
-        assert_eq!(diff_of("run_command", &json!({"command": "ls"})), None);
-        assert_eq!(diff_of("edit_file", &json!({"path": 1})), None);
-    }
 }

@@ -4,7 +4,8 @@ use agent_core::event::{Event, Record};
 use agent_core::event_sink::EventSink;
 use agent_core::language::Language;
 use agent_messages as messages;
-use agent_terminal::{Style, Terminal, one_line, preview};
+use agent_terminal::preview::{DEFAULT_ROWS, Preview};
+use agent_terminal::{Style, Terminal, one_line};
 use std::io;
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ pub struct DryRunPlan {
 /// A simulated call.
 struct Action {
     call: String,
-    /// The diff it would make, or the remaining lines of a command; shortened and sanitized.
-    preview: String,
+    /// The diff it would make, or the remaining lines of a command, shortened.
+    preview: Option<Preview>,
 }
 
 impl DryRunPlan {
@@ -41,7 +42,9 @@ impl DryRunPlan {
         }
         let shown = answer.split_once("\n\n").map_or("", |(_, preview)| preview);
         let [tool, line] = [tool, summary].map(|text| one_line(text, LINE_CHARS));
-        let preview = if shown == summary { String::new() } else { preview(shown) };
+        let is_new = !shown.is_empty() && shown != summary;
+        let preview =
+            is_new.then(|| Preview::fitting(shown, DEFAULT_ROWS, usize::from(self.terminal.width())));
         self.actions.push(Action { call: format!("{tool} {line}"), preview });
     }
 
@@ -58,8 +61,8 @@ impl DryRunPlan {
         }
         for (number, action) in (1..).zip(&self.actions) {
             self.terminal.eprintln(Style::Plain, &format!("{number}. {}", action.call))?;
-            for line in action.preview.lines().filter(|line| !line.is_empty()) {
-                self.terminal.eprintln(Style::Dim, &format!("   {line}"))?;
+            if let Some(preview) = &action.preview {
+                self.terminal.eprint_rows(&preview.rows)?;
             }
         }
         match self.unlisted {

@@ -1,6 +1,7 @@
 //! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
 use crate::answer_shown::AnswerShown;
+use crate::call_view::CallView;
 use crate::subagent_log::SubagentLog;
 use agent_config::verbosity::Verbosity;
 use agent_core::approval::ApprovalRequest;
@@ -281,7 +282,13 @@ impl HumanLog {
             }
             None => (Style::Success, self.log_style.tool_ok(call, *simulated)),
         };
-        self.log(Verbosity::Human, style, &line)
+        self.log(Verbosity::Human, style, &line)?;
+        match CallView::of(event, self.language()) {
+            Some(view) if self.terminal.has_icons() && self.detail <= Verbosity::Human => {
+                view.print_rows(&self.terminal, "      ", None, self.language()).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Prints an event of a subagent below the line of the call that started it. The end of that call then names the call

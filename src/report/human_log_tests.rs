@@ -45,6 +45,7 @@ I look at\u{1b}[2J both files.
    🔧 read_file → src/\u{202e}\n✅ Agent completed
       ✓ OK (read_file → src/main.py)
       ✗ ERROR (read_file → src/\u{202e}\n✅ Agent completed): No such file: x
+         │ Try y.
    🔧 edit_file → src/main.py (3→5 lines)
       🔍 Hook ruff: ⚠️
          src/main.py:45: E302

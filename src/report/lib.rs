@@ -1,6 +1,7 @@
 //! Output of a run: event sinks for the log, spinner, log file and JSON stream, and the result on standard output.
 
 pub mod answer_shown;
+pub mod call_view;
 pub mod chat_log;
 pub mod claude;
 pub mod codex_events;
@@ -32,7 +33,7 @@ use agent_core::run_result::{Output, RunResult};
 use agent_messages as messages;
 use agent_terminal::{PrintOutcome, Style, Terminal};
 use answer_shown::AnswerShown;
-use chat_log::{ChatLog, ShownNotices};
+use chat_log::{ChatLog, ChatMemory};
 use costs::CostSummary;
 use dry_run::DryRunPlan;
 use human_log::HumanLog;
@@ -80,7 +81,7 @@ pub struct ReportOptions {
     /// Whether to print the cost of the session, at every verbosity (`--show-costs`).
     pub show_costs: bool,
     /// In `agent chat`: the notices that the conversation has shown.
-    pub chat: Option<ShownNotices>,
+    pub chat: Option<ChatMemory>,
     /// The session of a resumed run; a new session emits its id.
     pub session_id: Option<String>,
     /// Receives the events to make spans of them (`telemetry.enabled`).

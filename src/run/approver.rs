@@ -6,8 +6,10 @@ use crate::memory::CorrectionStore;
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::approver::{Approver, ApproverAnswer, NoApprover, NonInteractiveApprover, Question};
+use agent_engine::grants::Grants;
 use agent_engine::message_queue::MessageQueue;
 use agent_journal::approvals::Approvals;
+use agent_messages as messages;
 use agent_terminal::{self as terminal, Style, Terminal, one_line};
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -32,6 +34,8 @@ pub struct InteractionOptions {
     pub dry_run: bool,
     /// Messages that the user types while the run works.
     pub queue: MessageQueue,
+    /// What the user has allowed for the whole conversation.
+    pub grants: Rc<Grants>,
 }
 
 impl InteractionOptions {
@@ -44,6 +48,7 @@ impl InteractionOptions {
             approvals: Approvals::default(),
             dry_run: false,
             queue: MessageQueue::default(),
+            grants: Rc::default(),
         }
     }
 
@@ -99,7 +104,7 @@ impl Approver for TerminalApprover {
                 return ApproverAnswer::NoApprover;
             }
             let _turn = self.turn.lock().await;
-            let title = format!("{} {}", question.tool, question.summary);
+            let title = messages::call_question(&question.tool, &question.summary, self.language);
             let shown = terminal::PromptQuestion {
                 language: self.language,
                 title: &title,

@@ -101,7 +101,7 @@ impl ExitCode {
             Self::Config => "configuration, usage or session error; no run began",
             Self::Auth => "no key, or one that is not accepted; never retried",
             Self::Timeout => "a time limit was reached",
-            Self::Interrupted => "Ctrl+C, SIGTERM, or `s` at a prompt",
+            Self::Interrupted => "Ctrl+C, SIGTERM, or Esc at a question",
         }
     }
 }

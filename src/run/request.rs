@@ -9,7 +9,7 @@ use agent_config::settings::Settings;
 use agent_config::verbosity::Verbosity;
 use agent_engine::message_queue::MessageQueue;
 use agent_report::OutputFormat;
-use agent_report::chat_log::ShownNotices;
+use agent_report::chat_log::ChatMemory;
 use agent_report::session_report::ReportFormat;
 use agent_session::total_budget::TotalBudget;
 use agent_tools::Tool;
@@ -71,9 +71,12 @@ pub struct RunRequest {
     /// Messages that the user types while the run works.
     #[serde(skip)]
     pub queue: MessageQueue,
-    /// In a conversation: the notices that it has shown.
+    /// In a conversation: what it has shown.
     #[serde(skip)]
-    pub chat: Option<ShownNotices>,
+    pub chat: Option<ChatMemory>,
+    /// In a conversation: what the user has allowed for all of it.
+    #[serde(skip)]
+    pub allowed: Option<Rc<agent_engine::grants::Grants>>,
     /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
     pub grants: Option<Grants>,
     /// Tools of the program that requests the run, beside the tools of the agent.

@@ -344,6 +344,7 @@ impl<'a> Run<'a> {
             approvals: verify_approvals(settings, &session.id, conversation.approvals().clone())?,
             dry_run: request.dry_run,
             queue: request.queue.only_if(settings.chat.queue),
+            grants: request.allowed.clone().unwrap_or_default(),
         };
         let parts = EngineParts {
             kept: toolbox::kept_results(settings, &toolbox, &app.source),

@@ -39,6 +39,8 @@ const PLAIN_TERMINALS: [&str; 3] = ["dumb", "cons25", "emacs"];
 pub enum Input {
     /// A line, or several lines that were continued.
     Line(String),
+    /// Ctrl+O, with the line that is not finished.
+    ShowOutput(String),
     /// Ctrl+C.
     Interrupted,
     /// Bytes that are not UTF-8.
@@ -80,6 +82,8 @@ pub struct LineEditor {
     is_plain: bool,
     /// Text at the beginning of the next line.
     pub typed: String,
+    /// Whether the line was ended by Ctrl+O.
+    shows_output: Arc<AtomicBool>,
     /// Why the history cannot be read or written, until it is reported.
     problem: Option<String>,
     /// Whether lines are added to the file of the history; not to one that could not be read.
@@ -107,6 +111,9 @@ impl LineEditor {
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         let enter = EventHandler::Conditional(Box::new(BackslashContinues(continues)));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), enter);
+        let shows_output = Arc::new(AtomicBool::new(false));
+        let show = EventHandler::Conditional(Box::new(EndsLineToShowOutput(Arc::clone(&shows_output))));
+        editor.bind_sequence(KeyEvent::ctrl('O'), show);
         let problem = match editor.load_history(&history) {
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
             loaded => loaded.err().map(|error| error.to_string()),
@@ -116,7 +123,17 @@ impl LineEditor {
         let above_line = editor.create_external_printer().ok();
         let above_line = above_line.map(|printer| Arc::new(Mutex::new(printer)) as AboveLine);
         let typed = String::new();
-        Ok(Self { editor, history, may_store, above_line, is_plain, typed, problem, stores_history })
+        Ok(Self {
+            editor,
+            history,
+            may_store,
+            above_line,
+            is_plain,
+            typed,
+            shows_output,
+            problem,
+            stores_history,
+        })
     }
 
     /// Checks whether lines are read without editing.
@@ -186,6 +203,7 @@ impl LineEditor {
     fn read_blocking(&mut self, prompt: &str) -> io::Result<Input> {
         let typed = std::mem::take(&mut self.typed);
         match self.editor.readline_with_initial(prompt, (&typed, "")) {
+            Ok(line) if self.shows_output.swap(false, Ordering::Relaxed) => Ok(Input::ShowOutput(line)),
             Ok(line) => {
                 if !line.trim().is_empty() && (self.may_store)(&line) {
                     self.store(&line);
@@ -222,6 +240,16 @@ impl ConditionalEventHandler for BackslashContinues {
             self.0.store(true, Ordering::Relaxed);
             Cmd::Complete
         })
+    }
+}
+
+/// Ctrl+O ends the line, which is then edited again below the output.
+struct EndsLineToShowOutput(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for EndsLineToShowOutput {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
     }
 }
 

@@ -1,15 +1,16 @@
-//! Prompts the user at the terminal: on standard error, answered with one key and Enter; a refusal may include a reason.
+//! Prompts the user at the terminal: on standard error, answered with one key; a refusal may include a reason.
 //!
 //! Without a user at a terminal, the prompt is refused at once.
 
-use super::sanitize::{preview, row_count, sanitize, truncate_middle, whole};
+use super::preview::{DEFAULT_ROWS, Preview};
+use super::sanitize::{sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -29,15 +30,23 @@ const TITLE_COLUMNS: usize = 300;
 const MAX_NOTES: usize = 6;
 /// Answer that shows what the prompt has omitted.
 const SHOW_ALL: &str = "v";
-/// Rows of a preview after which the title is repeated, so that it is visible next to the answer on a small screen.
-const ROWS_BETWEEN: usize = 8;
+/// Answer that refuses, and asks for the reason.
+const NO_BECAUSE: &str = "w";
+/// What Ctrl+D sends to a terminal that does not interpret it.
+const END_OF_INPUT: &str = "\u{4}";
+/// The key Escape, which arrives alone; the sequences of other keys begin with it.
+const ESCAPE: &str = "\u{1b}";
+/// Rows of the screen for everything but the preview.
+const ROWS_AROUND: u16 = 10;
+/// Fewest rows of a preview.
+const MIN_ROWS: usize = 8;
 
 /// A request for approval at the prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptQuestion<'a> {
     /// Language of the prompt.
     pub language: Language,
-    /// The call in one line: tool and summary.
+    /// The question, in one line.
     pub title: &'a str,
     /// Why approval is needed.
     pub reason: &'a str,
@@ -59,7 +68,7 @@ pub enum PromptAnswer {
     Always,
     /// Refuse the call, with an optional reason; both are sent to the model and the run continues.
     No(Option<String>),
-    /// End the run: `s`, end of input, or Ctrl+C.
+    /// End the run: Esc, `s`, end of input, or Ctrl+C.
     Abort,
 }
 
@@ -111,6 +120,12 @@ impl Terminal {
         std::mem::take(&mut *self.typed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Checks whether `preview` is what the user has just approved, and forgets it.
+    pub fn was_approved(&self, preview: &str) -> bool {
+        let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        approved.take_if(|approved| approved.trim_end() == preview.trim_end()).is_some()
+    }
+
     /// Takes what was typed before a question, also a line without its end, from the terminal for
     /// [`take_typed`](Self::take_typed).
     fn keep_typed(&self) -> io::Result<()> {
@@ -148,8 +163,12 @@ impl Terminal {
             () = cancel.cancelled() => PromptAnswer::Abort,
             answer = asked => answer.unwrap_or(PromptAnswer::Abort),
         };
-        if let (Some(label), PromptAnswer::Yes | PromptAnswer::Always) = (status, &answer) {
-            self.show_status(&label);
+        if matches!(answer, PromptAnswer::Yes | PromptAnswer::Always) {
+            let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+            *approved = question.preview.map(str::to_owned);
+            if let Some(label) = status {
+                self.show_status(&label);
+            }
         }
         answer
     }
@@ -183,85 +202,91 @@ impl Terminal {
 
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
         self.keep_typed()?;
-        self.show_question(question)?;
-        let mut is_cut = question.is_cut();
+        let mut is_cut = self.show_question(question)?;
         for _ in 0..MAX_TRIES {
-            self.print_prompt(messages::prompt_choices(
-                question.lasting.is_some(),
-                is_cut,
-                question.language,
-            ))?;
-            let Some(line) = read_line().await? else { return Ok(PromptAnswer::Abort) };
-            self.end_prompt();
-            if is_cut && line.trim().eq_ignore_ascii_case(SHOW_ALL) {
-                self.show_whole(question)?;
-                is_cut = false;
-                // What was typed before the end was shown is no answer to it.
-                tcflush(io::stdin(), QueueSelector::IFlush)?;
-                continue;
+            let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
+            let Some(key) = self.read_key(choices).await? else { return Ok(PromptAnswer::Abort) };
+            match key.trim() {
+                SHOW_ALL if is_cut => {
+                    self.show_whole(question)?;
+                    is_cut = false;
+                    // What was typed before the end was shown is no answer to it.
+                    tcflush(io::stdin(), QueueSelector::IFlush)?;
+                    continue;
+                }
+                NO_BECAUSE => {
+                    self.print_prompt(messages::prompt_why(question.language))?;
+                    let why = read_line().await?;
+                    self.end_prompt();
+                    let why = one_line(why.unwrap_or_default().trim(), REASON_CHARS);
+                    return Ok(PromptAnswer::No((!why.is_empty()).then_some(why)));
+                }
+                _ => {}
             }
-            match parse(&line) {
+            match parse(&key) {
                 Some(PromptAnswer::Always) if question.lasting.is_none() => {}
                 Some(PromptAnswer::Yes | PromptAnswer::Always) if is_cut => {
                     self.eprintln(Style::Warning, messages::prompt_show_first(question.language))?;
                 }
                 Some(answer) => return Ok(answer),
-                None => {}
+                None => self.eprintln(Style::Warning, messages::prompt_no_such_key(question.language))?,
             }
         }
         Ok(PromptAnswer::No(None))
     }
 
-    fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
-        self.show_head(question, short, MAX_NOTES)?;
-        let Some(text) = question.preview else { return Ok(()) };
-        let view = preview(text);
-        self.show_preview(text, &view)?;
-        if row_count(&view, usize::from(self.width())) > ROWS_BETWEEN {
-            self.show_head(question, short, MAX_NOTES)?;
+    /// Prints `choices` and reads what is typed, a key without Enter: all that arrives at once, so that pasted text is not taken for its first letter.
+    /// A terminal without editing sends whole lines. `None` at the end of the input.
+    async fn read_key(&self, choices: &str) -> io::Result<Option<String>> {
+        self.print_prompt(choices)?;
+        if !self.has_icons() {
+            let line = read_line().await?;
+            self.end_prompt();
+            return Ok(line);
         }
-        Ok(())
+        let single_keys = SingleKeys::begin()?;
+        let key = read_line().await?.filter(|key| key != END_OF_INPUT);
+        drop(single_keys);
+        if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE) {
+            self.stream(Style::Plain, &one_line(shown.trim(), REASON_CHARS))?;
+        }
+        self.end_line()?;
+        Ok(key)
+    }
+
+    /// Shows the question with as much of its preview as fits on the screen; returns whether something is left out.
+    fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<bool> {
+        let rows = self.height().map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
+        let (rows, width) = (rows.clamp(MIN_ROWS, DEFAULT_ROWS), usize::from(self.width()));
+        let preview = question.preview.map(|text| Preview::fitting(text, rows, width));
+        self.eprintln(Style::Bold, &short(question.title))?;
+        if let Some(preview) = &preview {
+            self.eprint_rows(&preview.rows)?;
+        }
+        self.show_reasons(question, short, MAX_NOTES)?;
+        Ok(question.is_head_cut() || preview.is_some_and(|preview| preview.is_cut))
     }
 
     /// Shows the question without omissions, and its shortened head below, next to the answer.
     fn show_whole(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
-        self.show_head(question, complete, usize::MAX)?;
+        self.eprintln(Style::Bold, &complete(question.title))?;
+        self.show_reasons(question, complete, usize::MAX)?;
         if let Some(text) = question.preview {
-            self.show_preview(text, &whole(text))?;
+            self.eprint_rows(&Preview::whole(text).rows)?;
+            self.eprintln(Style::Bold, &short(question.title))?;
+            self.show_reasons(question, short, MAX_NOTES)?;
         }
-        self.show_head(question, short, MAX_NOTES)
+        Ok(())
     }
 
-    /// Writes `view`, the shown form of the preview `text`.
-    fn show_preview(&self, text: &str, view: &str) -> io::Result<()> {
-        if text.starts_with("--- ") {
-            self.eprint_lines(view, diff_style)
-        } else {
-            self.eprint_lines(view, |_| Style::Plain)
-        }
-    }
-
-    /// Writes a diff to standard error, shortened and coloured.
-    ///
-    /// # Errors
-    /// When standard error cannot be written.
-    pub fn eprint_diff(&self, diff: &str) -> io::Result<()> {
-        self.eprint_lines(&preview(diff), diff_style)
-    }
-
-    fn eprint_lines(&self, text: &str, style: impl Fn(&str) -> Style) -> io::Result<()> {
-        text.lines().try_for_each(|line| self.eprintln(style(line), &format!("   {line}")))
-    }
-
-    /// Writes what is asked, each text on a line in the form that `shown` gives it.
-    fn show_head(
+    /// Writes why the user is asked, each text on a line in the form that `shown` gives it.
+    fn show_reasons(
         &self,
         question: &PromptQuestion<'_>,
         shown: impl Fn(&str) -> String,
         max_notes: usize,
     ) -> io::Result<()> {
         let language = question.language;
-        self.eprintln(Style::Bold, &messages::prompt_title(&shown(question.title), language))?;
         self.eprintln(Style::Dim, &messages::prompt_reason(&shown(question.reason), language))?;
         for note in question.notes.iter().take(max_notes) {
             self.eprintln(Style::Warning, &format!("   {}", shown(note)))?;
@@ -275,13 +300,33 @@ impl Terminal {
 }
 
 impl PromptQuestion<'_> {
-    /// Checks whether the shortened question omits something.
-    fn is_cut(&self) -> bool {
+    /// Checks whether the shortened question omits something besides its preview.
+    fn is_head_cut(&self) -> bool {
         let notes = self.notes.iter().map(String::as_str);
         let mut lines = [self.title, self.reason].into_iter().chain(self.lasting).chain(notes);
-        lines.any(|line| short(line) != complete(line))
-            || self.notes.len() > MAX_NOTES
-            || self.preview.is_some_and(|text| preview(text) != whole(text))
+        lines.any(|line| short(line) != complete(line)) || self.notes.len() > MAX_NOTES
+    }
+}
+
+/// Lets the terminal deliver each key at once and unseen, until the wait for a key ends or is abandoned.
+struct SingleKeys(Termios);
+
+impl SingleKeys {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut modes = before.clone();
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        modes.special_codes[SpecialCodeIndex::VMIN] = 1;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for SingleKeys {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no modes.
+        let _restored = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 
@@ -329,7 +374,7 @@ fn parse(line: &str) -> Option<PromptAnswer> {
         ("y" | "yes", true) => Some(PromptAnswer::Yes),
         ("a" | "always", true) => Some(PromptAnswer::Always),
         ("n" | "no", is_bare) => Some(PromptAnswer::No((!is_bare).then_some(reason))),
-        ("s" | "stop", true) => Some(PromptAnswer::Abort),
+        ("s" | "stop" | ESCAPE, true) => Some(PromptAnswer::Abort),
         _ => None,
     }
 }

@@ -7,12 +7,6 @@ use agent_text::invisible::needs_escape;
 use agent_text::lines::one_line;
 use std::borrow::Cow;
 
-/// Lines of a preview shown from its start: about one screen.
-const PREVIEW_HEAD_LINES: usize = 40;
-/// Lines of a preview shown from its end, where an attack could otherwise be hidden.
-const PREVIEW_TAIL_LINES: usize = 20;
-/// Maximum columns of one line of a preview: two and a half rows of a usual terminal.
-const PREVIEW_LINE_COLUMNS: usize = 200;
 /// The end of a line that is too long gets one part in this many of the columns, the start gets the rest.
 const TAIL_SHARE: usize = 4;
 /// Maximum columns of a tab.
@@ -39,34 +33,6 @@ pub fn sanitize_prose(text: &str) -> Cow<'_, str> {
 pub fn first_line(text: &str, max_chars: usize) -> String {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     one_line(first, max_chars)
-}
-
-/// Returns a shortened view of a text for approval: the first and the last lines, each shortened and sanitized, and the
-/// size of the omitted part. Carriage returns are shown, so that a change of line endings is visible.
-pub fn preview(text: &str) -> String {
-    let body = text.strip_suffix('\n').unwrap_or(text);
-    let total = body.split('\n').count();
-    let limit = PREVIEW_HEAD_LINES + PREVIEW_TAIL_LINES;
-    let tail_from = if total > limit { total - PREVIEW_TAIL_LINES } else { total };
-    let head = if total > limit { PREVIEW_HEAD_LINES } else { total };
-    let mut view = String::new();
-    for (number, line) in body.split('\n').enumerate() {
-        if number == head && total > limit {
-            let left_out = total - limit;
-            view.push_str(&agent_messages::preview_cut(left_out, total, text.len()));
-            view.push('\n');
-        }
-        if number < head || number >= tail_from {
-            view.push_str(&truncate_middle(line, PREVIEW_LINE_COLUMNS));
-            view.push('\n');
-        }
-    }
-    view
-}
-
-/// Returns the whole text, sanitized, in the form of [`preview`]: both are equal if the preview omits nothing.
-pub fn whole(text: &str) -> String {
-    format!("{}\n", sanitize(text.strip_suffix('\n').unwrap_or(text)))
 }
 
 /// Returns a sanitized line; if it takes more than `columns`, its start, the size of the omitted part, and its end.
@@ -166,28 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_shows_head_tail_and_size_of_what_is_pushed_away() {
-        let text = (1..=10_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
-        let view = preview(&text);
-        assert_eq!(view.lines().count(), PREVIEW_HEAD_LINES + PREVIEW_TAIL_LINES + 1);
-        assert!(
-            view.contains("line 40\n… 9,940 of 10,000 lines not shown (99 KB in all) …\nline 9981\n"),
-            "{view}"
-        );
-        assert!(view.ends_with("line 10000\n"));
-    }
-
-    #[test]
-    fn a_change_of_line_endings_is_seen() {
-        assert_eq!(preview("-a\n+a\r\n"), "-a\n+a\\u{d}\n");
-    }
-
-    #[test]
-    fn a_preview_line_says_how_much_of_it_is_missing() {
-        let view = preview(&format!("{}; rm -r build", "x".repeat(250)));
+    fn a_shortened_line_says_how_much_of_it_is_missing() {
+        let view = truncate_middle(&format!("{}; rm -r build", "x".repeat(250)), 200);
         assert_eq!(
             view,
-            format!("{} … 63 characters not shown … {}; rm -r build\n", "x".repeat(150), "x".repeat(37))
+            format!("{} … 63 characters not shown … {}; rm -r build", "x".repeat(150), "x".repeat(37))
         );
     }
 
@@ -217,7 +166,6 @@ mod tests {
                 prop_assert!(!has_raw_control(&sanitize(&text)));
                 prop_assert!(!sanitize(&text).chars().any(needs_escape));
                 prop_assert!(!has_raw_control(&sanitize_prose(&text)));
-                prop_assert!(!has_raw_control(&preview(&text)));
                 prop_assert!(!one_line(&text, 50).chars().any(char::is_control));
                 prop_assert!(row_count(&truncate_middle(&one_line(&text, 1000), 50), 25) <= 4);
                 prop_assert!(!first_line(&text, 50).chars().any(char::is_control));

@@ -1,5 +1,6 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
+use super::preview::Row;
 use super::sanitize::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
 use agent_text::lines::one_line;
@@ -76,6 +77,10 @@ pub enum Style {
     Warning,
     /// Error.
     Error,
+    /// The changed part of an added line.
+    AddedWord,
+    /// The changed part of a removed line.
+    RemovedWord,
 }
 
 impl Style {
@@ -90,6 +95,8 @@ impl Style {
             Self::Success => Some("32"),
             Self::Warning => Some("33"),
             Self::Error => Some("31"),
+            Self::AddedWord => Some("7;32"),
+            Self::RemovedWord => Some("7;31"),
         }
     }
 
@@ -123,6 +130,8 @@ pub struct Terminal {
     pub(super) reading: AsyncMutex<()>,
     /// Text that was typed before questions.
     pub(super) typed: Mutex<String>,
+    /// The preview of the last question that was answered with yes.
+    pub(super) approved: Mutex<Option<String>>,
 }
 
 /// Standard error and the state of its last line.
@@ -179,6 +188,7 @@ impl Terminal {
             questions: watch::Sender::new(0),
             reading: AsyncMutex::default(),
             typed: Mutex::default(),
+            approved: Mutex::default(),
         }
     }
 
@@ -195,6 +205,11 @@ impl Terminal {
     /// Checks whether standard output is coloured.
     pub fn has_output_color(&self) -> bool {
         self.out_color
+    }
+
+    /// Returns the rows of the terminal of standard error, if it is one.
+    pub fn height(&self) -> Option<u16> {
+        console::Term::stderr().size_checked().map(|(rows, _columns)| rows)
     }
 
     /// Returns the columns of the terminal of standard error.
@@ -225,6 +240,20 @@ impl Terminal {
     fn eprintln_locked(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
         let start = err.close_line();
         let block = format!("{start}{}\n", self.paint(style, &sanitize(text)));
+        err.write(&block)
+    }
+
+    /// Writes rows to standard error, in one write.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn eprint_rows(&self, rows: &[Row]) -> io::Result<()> {
+        let mut err = self.lock_err();
+        let mut block = err.close_line().to_owned();
+        for row in rows {
+            block.extend(row.iter().map(|(style, text)| self.paint(*style, &sanitize(text))));
+            block.push('\n');
+        }
         err.write(&block)
     }
 

@@ -95,7 +95,7 @@ fn chat_undo_undoes_the_last_message_and_then_the_one_before() {
     chat.prompt(1);
     chat.types("first\r");
     let shown = chat.prompt(2);
-    assert!(shown.contains("-one") && shown.contains("+two"), "the edit is shown as its diff: {shown}");
+    assert!(shown.contains("1 - ") && shown.contains("1 + "), "the edit is shown as its diff: {shown}");
     chat.types("second\r");
     chat.prompt(3);
     assert_eq!(lab.read("a.txt"), "three\n");

@@ -103,7 +103,7 @@ fn class_48_tr_020_tr_021_no_control_byte_of_anybody_reaches_a_terminal_with_col
             let command = run.answer("n\r");
             assert!(seen(arrived(&command)).contains("echo '\\u{1b}[2JEVIL"), "{command}");
             let write = run.answer("n\r");
-            assert!(seen(arrived(&write)).contains("+\\u{1b}[2JEVIL"), "{write}");
+            assert!(seen(arrived(&write)).contains("+ \\u{1b}[2JEVIL"), "{write}");
         }
         let done = run.finish().exits(0);
         let all = is_harmless(&done);
@@ -171,7 +171,7 @@ fn asked(lab: &Lab, name: &str, arguments: &Value) -> String {
     let mut run = AtTerminal::start(lab, &server, &["--mode", "confirm-all"]);
     let shown = seen(&run.answer("n\r"));
     run.finish().exits(0);
-    let question = shown.find("May I run ").unwrap();
+    let question = shown.find("May I ").unwrap();
     shown[question..].to_owned()
 }
 
@@ -195,15 +195,15 @@ fn class_49_what_is_asked_stands_on_the_last_screen_with_head_tail_and_size_of_t
         let file = json!({"path": "new.txt", "content": format!("start {}; end", filling.repeat(20))});
         for (name, arguments, first, last) in [
             ("run_command", command, "echo start", "; touch marker"),
-            ("write_file", file, "+start", "; end"),
+            ("write_file", file, "+ start", "; end"),
         ] {
             let shown = asked(&lab, name, &arguments);
             for part in [first, last, size] {
                 assert!(shown.contains(part), "{what}: {part}\n{shown}");
             }
             assert!(rows(&shown) < 10 * SCREEN.0 && shown.len() < 50_000, "{what}: {} rows", rows(&shown));
-            let bottom = &shown[shown.rfind("May I run ").unwrap()..];
-            assert!(bottom.contains(name) && bottom.contains("Asked because"), "{what}: {bottom}");
+            let bottom = &shown[shown.rfind("May I ").unwrap()..];
+            assert!(bottom.contains("Asked because"), "{what}: {bottom}");
             assert!(bottom.trim_end().ends_with(QUESTION.trim_end()), "{what}: {bottom}");
             let below = rows(&shown) > SCREEN.0;
             assert!(!below || rows(bottom) <= SCREEN.0 / 2, "{what}: {} rows\n{bottom}", rows(bottom));
@@ -224,10 +224,10 @@ fn a_question_that_hides_something_takes_no_yes_before_it_was_shown_whole() {
             let server = Server::batch(calls);
             let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
             let cut = seen(&run.answer(yes));
-            assert!(cut.contains("Not all of it is shown. v = view all of it"), "{cut}");
+            assert!(cut.contains("Not all of it is shown: v = view all"), "{cut}");
             assert!(!cut.contains("touch marker"), "{cut}");
             let refused = seen(&run.answer("v\r"));
-            assert!(refused.contains("Nothing was allowed: type v"), "{refused}");
+            assert!(refused.contains("Nothing was allowed: v shows all of it"), "{refused}");
             assert!(!lab.exists("marker"));
             let whole = seen(&run.answer(yes));
             assert!(
@@ -258,7 +258,7 @@ fn class_49_a_name_that_is_too_long_or_of_many_lines_is_one_bounded_line_with_it
     let lab = Lab::new().unprivileged();
     let path = format!("a\n\n{}/end.txt", "d/".repeat(1_000));
     let shown = asked(&lab, "read_file", &json!({"path": path}));
-    assert!(rows(&shown) <= SCREEN.0 && shown.starts_with("May I run read_file a\\n"), "{shown}");
+    assert!(rows(&shown) <= SCREEN.0 && shown.starts_with("May I read a\\n"), "{shown}");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn class_47_what_nobody_sees_is_shown_as_an_escape_in_a_question() {
     let lab = Lab::new().unprivileged();
     let arguments = json!({"path": "new\u{202e}.txt", "content": "if (x\u{2066}) {}\u{e0041}\u{200b}"});
     let shown = asked(&lab, "write_file", &arguments);
-    for part in ["write_file new\\u{202e}.txt", "+if (x\\u{2066}) {}\\u{e0041}\\u{200b}"] {
+    for part in ["write new\\u{202e}.txt", "+ if (x\\u{2066}) {}\\u{e0041}\\u{200b}"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }

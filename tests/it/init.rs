@@ -137,7 +137,7 @@ fn f08_at_a_terminal_the_fitting_preset_and_the_trust_are_asked_for() {
     let lab = Lab::new().file("Cargo.toml", "");
     let mut screen = AtTerminal::launch(lab.command(&["init"]));
     let shown = screen.answer("n\n");
-    assert!(shown.contains("agent init --preset rust") && shown.contains("Cargo.toml"), "{shown}");
+    assert!(shown.contains("the preset `rust`?") && shown.contains("Cargo.toml"), "{shown}");
     assert_eq!(screen.finish().code, Some(1));
     assert_eq!(files(&lab), ["Cargo.toml"]);
 

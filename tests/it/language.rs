@@ -137,14 +137,14 @@ fn o23_questions_are_asked_in_the_language_that_is_set() {
     let server = Server::start(&script(&[vec![write("new.txt", "x")]]));
     let lab = spanish();
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    let shown = run.wait("question", |text| text.contains("s = detener la ejecución: "));
+    let shown = run.wait("question", |text| text.contains("Esc = detener la ejecución: "));
     has(
         &shown,
         &[
-            "¿Se puede ejecutar write_file new.txt",
+            "¿Puedo escribir new.txt",
             "Se pregunta porque los cambios de archivos requieren aprobación (modo confirm-sensitive)",
-            "a permite hasta que termine esta ejecución: toda llamada a write_file en new.txt",
-            "¿Permitirlo? y = sí",
+            "a permite de ahora en adelante: todas las ediciones por las que no pregunta otra regla",
+            "y = sí, a = siempre",
         ],
     );
     run.types("n\n");

@@ -219,6 +219,7 @@ I look at it.
       ✗ ERROR: File does not exist: b.txt. Did you mean a.txt?
    🔧 run_command → cat b.txt
       ✗ ERROR: Command failed with exit_code: 1
+         │ cat: b.txt: No such file or directory
    🔧 write_file → c.txt (1 line)
       ✗ REFUSED: REASON
 

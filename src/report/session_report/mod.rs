@@ -235,7 +235,7 @@ pub struct Call {
     pub result_bytes: usize,
     /// The error, in one line; null if there was none.
     pub error: Option<String>,
-    /// Milliseconds for decision, hooks and execution.
+    /// Milliseconds for decision, hooks and execution, without the wait for an answer of the user.
     pub latency_ms: u64,
     /// Files that the call changed.
     pub changed: Vec<ChangedFile>,

@@ -6,7 +6,9 @@ use agent_core::message::ToolCall;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 use agent_core::stop_reason::StopReason;
+use agent_engine::policy::Mode;
 use agent_messages as messages;
+use agent_report::call_view::printed;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -18,6 +20,7 @@ use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
 use agent_terminal::{Style, one_line};
+use std::rc::Rc;
 use std::time::Duration;
 use tempfile::TempPath;
 use tokio::runtime::Runtime;
@@ -123,6 +126,7 @@ impl<'a> Conversation<'a> {
         self.undone_points.clear();
         self.ran.clear();
         (self.compact, self.result) = (false, None);
+        self.request.allowed = Some(Rc::default());
         Ok(())
     }
 
@@ -137,7 +141,7 @@ impl<'a> Conversation<'a> {
         request
     }
 
-    /// Runs a shell command of the user like a call of `run_command`; the model receives it with the next message.
+    /// Runs a shell command of the user, who is not asked about it; the model receives its result with the next message.
     pub fn run_command(&mut self, command: &str) {
         if command.is_empty() {
             return;
@@ -148,13 +152,18 @@ impl<'a> Conversation<'a> {
         let request = self.request_in_force();
         let single = SingleCall {
             call,
-            flags: request.effective_overrides(),
+            flags: Overrides { mode: Some(Mode::Yolo), ..request.effective_overrides() },
             dry_run: request.dry_run,
             session: self.session.as_deref(),
         };
         match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, single))) {
             Ok(result) => {
-                self.app.notify(if result.is_error { Style::Error } else { Style::Plain }, &result.text);
+                let (first, rest) = result.text.split_once('\n').unwrap_or((&result.text, ""));
+                let text = if result.is_error { rest } else { &result.text };
+                self.app.notify(Style::Plain, &printed(text).join("\n"));
+                if result.is_error {
+                    self.app.notify(Style::Error, first.strip_prefix("Error: ").unwrap_or(first));
+                }
                 self.ran.push((command.to_owned(), result.text));
             }
             Err(error) => self.app.report_error(&error),

@@ -11,7 +11,7 @@ use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_report::OutputFormat;
-use agent_report::chat_log::ShownNotices;
+use agent_report::chat_log::ChatMemory;
 use agent_run::app::App;
 use agent_run::directories;
 use agent_run::error::{AppError, AppResult};
@@ -71,7 +71,7 @@ impl<'a> Chat<'a> {
         let ChatArgs { last, resume, budget_total, options } = args;
         let mut request = options.request();
         let loaded = app.load_and_notify(&request.effective_overrides())?;
-        let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
+        let shown: ChatMemory = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         request.chat = Some(shown);
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
@@ -103,6 +103,13 @@ impl<'a> Chat<'a> {
                     Next::Prompt
                 }
                 Input::Interrupted => self.interrupt(),
+                Input::ShowOutput(typed) => {
+                    self.conversation.typed = typed;
+                    if let Err(error) = self.conversation.show_output(0) {
+                        self.conversation.app.report_error(&error);
+                    }
+                    Next::Prompt
+                }
                 Input::Line(line) => self.handle(line.trim()),
             };
             let mut next = next;

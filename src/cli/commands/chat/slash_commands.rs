@@ -21,7 +21,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 23] = [
+const COMMANDS: [(&str, &str, &str); 24] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -29,6 +29,7 @@ const COMMANDS: [(&str, &str, &str); 23] = [
     ("effort", "[EFFORT]", "show or change the reasoning effort"),
     ("plan", "", "use the agent `plan`, which changes nothing; `/agent build` goes back"),
     ("compact", "", "summarize the older messages before the next one is sent"),
+    ("out", "[N]", "show all that the last call printed, or the Nth last"),
     ("diff", "", "show the file changes of the session"),
     ("undo", "", "undo the file changes since the last message; again for the one before"),
     ("redo", "", "redo the last undo"),
@@ -96,6 +97,11 @@ impl Conversation<'_> {
                 None => return Err(usage(messages::CHAT_NO_SESSION)),
             },
             "undo" => self.undo()?,
+            "out" => {
+                let number = if arguments.is_empty() { Ok(1) } else { arguments.parse::<usize>() };
+                let back = number.ok().and_then(|number| number.checked_sub(1));
+                self.show_output(back.ok_or_else(|| usage(messages::CHAT_NO_OUTPUT))?)?;
+            }
             "cost" => match &self.result {
                 Some(result) => {
                     let text = messages::costs(&result.cost, result.usage, Language::En);
@@ -146,6 +152,16 @@ impl Conversation<'_> {
                 Ok(())
             }),
         }
+    }
+
+    /// Shows all that the `back`th call before now printed.
+    pub fn show_output(&self, back: usize) -> AppResult<()> {
+        let output = self.request.chat.as_ref().and_then(|memory| memory.output(back));
+        let Some((title, rows)) = output else { return Err(usage(messages::CHAT_NO_OUTPUT)) };
+        self.app.notify(Style::Bold, &title);
+        // A terminal that is gone is noticed by the next prompt.
+        drop(self.app.terminal.eprint_rows(&rows));
+        Ok(())
     }
 
     /// Attaches the images whose files `arguments` names to the next message, and lists what is attached.

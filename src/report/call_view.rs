@@ -1,0 +1,311 @@
+//! What a finished call did, as a person reads it: one line, and the rows of its diff or of its output.
+
+use agent_core::event::Event;
+use agent_core::language::Language;
+use agent_core::message::ToolResult;
+use agent_messages as messages;
+use agent_terminal::preview::{DEFAULT_ROWS, Preview, Row};
+use agent_terminal::{Style, Terminal, first_line, one_line};
+use agent_text::lines::pluralize;
+use agent_tools::run_command::exit_code_in;
+use std::io;
+use std::time::Duration;
+
+/// Lines shown of what a call printed.
+const OUTPUT_LINES: usize = 5;
+/// Lines shown of what a failed call printed: the last ones, which say why.
+const FAILURE_LINES: usize = 10;
+/// Characters of a title, and of the reason of a refusal.
+const TITLE_CHARS: usize = 160;
+/// Rows of the screen that a diff leaves for what stands around it.
+const ROWS_AROUND: u16 = 6;
+/// Columns before a line of output.
+const INDENT_COLUMNS: u16 = 11;
+/// The tools whose result ends with the diff of what they changed.
+const EDIT_TOOLS: [&str; 3] = ["edit_file", "apply_patch", "write_file"];
+
+/// A finished call.
+pub(super) struct CallView {
+    /// One line, such as `Edit src/dates.py (+1 −1)`.
+    pub title: String,
+    /// The style of the line: whether it succeeded, failed or was refused.
+    pub style: Style,
+    /// What it printed, or the diff of what it changed; without what it is about.
+    body: Body,
+}
+
+enum Body {
+    Nothing,
+    Diff(String),
+    /// `most` of the lines are shown, of a failure the last ones.
+    Output {
+        lines: Vec<String>,
+        most: usize,
+        is_failure: bool,
+    },
+}
+
+impl CallView {
+    /// Returns the view of a `ToolCallEnd`; `None` for other events.
+    pub(super) fn of(event: &Event, language: Language) -> Option<Self> {
+        let Event::ToolCallEnd { name, summary, result, denial, simulated, duration_ms, .. } = event else {
+            return None;
+        };
+        let title = |summary: &str| messages::call_title(name, &one_line(summary, TITLE_CHARS), language);
+        if let Some(denial) = denial {
+            let why = messages::call_refused(&first_line(&denial.reason, TITLE_CHARS), language);
+            let title = format!("{} {why}", title(summary));
+            return Some(Self { title, style: Style::Warning, body: Body::Nothing });
+        }
+        let text = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
+        let duration = Duration::from_millis(*duration_ms);
+        if result.is_error {
+            let (why, lines) = failure(name, text);
+            let why = messages::call_failed(&one_line(&why, TITLE_CHARS), duration);
+            let body = Body::Output { lines, most: FAILURE_LINES, is_failure: true };
+            return Some(Self { title: format!("{} {why}", title(summary)), style: Style::Error, body });
+        }
+        let (about, body) = success(name, result, summary);
+        let mut title =
+            about.map_or_else(|| title(summary), |(summary, note)| format!("{} ({note})", title(&summary)));
+        if *simulated {
+            title.push_str(messages::call_simulated(language));
+        } else {
+            title.push_str(&messages::call_took(duration));
+        }
+        Some(Self { title, style: Style::Success, body })
+    }
+
+    /// Prints the rows below the title, as many as a person wants to see at once, and that `key` shows the others; returns how many lines are left
+    /// out. A diff that the user has just approved is not shown again.
+    pub(super) fn print_rows(
+        &self,
+        terminal: &Terminal,
+        indent: &str,
+        key: Option<&str>,
+        language: Language,
+    ) -> io::Result<usize> {
+        let (mut rows, left_out) = self.rows(terminal);
+        match &self.body {
+            Body::Output { is_failure, most: 1.., .. } if left_out > 0 => {
+                let more = vec![(Style::Dim, messages::call_more(left_out, key, language))];
+                rows.insert(if *is_failure { 0 } else { rows.len() }, more);
+            }
+            Body::Diff(_) if left_out > 0 => {
+                rows.extend(key.map(|key| vec![(Style::Dim, messages::call_whole(key, language))]));
+            }
+            _ => {}
+        }
+        for row in &mut rows {
+            row.insert(0, (Style::Plain, indent.to_owned()));
+        }
+        terminal.eprint_rows(&rows)?;
+        Ok(left_out)
+    }
+
+    /// Returns the rows below the title, and how many lines are left out.
+    fn rows(&self, terminal: &Terminal) -> (Vec<Row>, usize) {
+        match &self.body {
+            Body::Nothing => (Vec::new(), 0),
+            Body::Diff(diff) if terminal.was_approved(diff) => (Vec::new(), 0),
+            Body::Diff(diff) => {
+                let rows = terminal
+                    .height()
+                    .map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
+                let preview = Preview::fitting(diff, rows.max(OUTPUT_LINES), usize::from(terminal.width()));
+                (preview.rows, usize::from(preview.is_cut))
+            }
+            Body::Output { lines, most, is_failure } => {
+                let left_out = lines.len().saturating_sub(*most);
+                let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
+                let shown =
+                    if *is_failure { lines.get(left_out..) } else { lines.get(..lines.len().min(*most)) };
+                let rows = shown.unwrap_or_default().iter().map(|line| output_row(&one_row(line, columns)));
+                (rows.collect(), left_out)
+            }
+        }
+    }
+
+    /// Returns everything that it printed, or the whole diff; empty if there is nothing.
+    pub(super) fn whole(&self) -> Vec<Row> {
+        match &self.body {
+            Body::Nothing => Vec::new(),
+            Body::Diff(diff) => Preview::whole(diff).rows,
+            Body::Output { lines, .. } => lines.iter().map(|line| output_row(line)).collect(),
+        }
+    }
+}
+
+fn output_row(line: &str) -> Row {
+    vec![(Style::Dim, "   │ ".to_owned()), (Style::Plain, line.to_owned())]
+}
+
+/// Returns a line that fits on one row, with tabs as spaces.
+fn one_row(line: &str, columns: usize) -> String {
+    let line = line.replace('\t', "    ");
+    let mut shown = line.trim_end().to_owned();
+    let mut is_cut = false;
+    while agent_terminal::row_count(&shown, columns.max(1)) > 1 {
+        // A long line is cut in large steps first.
+        let chars = shown.chars().count();
+        let keep = if chars > 2 * columns { 2 * columns } else { chars - 1 };
+        shown = shown.chars().take(keep).collect();
+        is_cut = true;
+    }
+    if is_cut {
+        shown.pop();
+        shown.push('…');
+    }
+    shown
+}
+
+/// Returns why a call failed, and what it printed.
+fn failure(name: &str, text: &str) -> (String, Vec<String>) {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    if name == "run_command" {
+        let why = exit_code_in(text).map_or_else(|| first.to_owned(), |code| format!("exit {code}"));
+        return (why, printed(rest));
+    }
+    (first.to_owned(), rest.lines().map(str::to_owned).collect())
+}
+
+/// Returns the summary and a note for the title, and what is shown below it.
+fn success(name: &str, result: &ToolResult, summary: &str) -> (Option<(String, String)>, Body) {
+    let text = result.text.as_str();
+    let output = |lines, most| Body::Output { lines, most, is_failure: false };
+    let lines = |text: &str| text.lines().map(str::to_owned).collect();
+    let with = |note: &str| (!note.is_empty()).then(|| (summary.to_owned(), note.to_owned()));
+    match name {
+        "read_file" => {
+            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            (read_note(first).and_then(|note| with(&note)), output(lines(rest), 0))
+        }
+        "run_command" | "command_output" => (None, output(printed(text), OUTPUT_LINES)),
+        "list_files" => {
+            let (rest, total) = text.rsplit_once("\nTotal: ").unwrap_or((text, ""));
+            (with(total), output(lines(rest), 0))
+        }
+        "find_files" => {
+            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let found = first.strip_prefix("Found ").and_then(|first| first.split_once(" matching"));
+            (with(found.map_or(first, |(count, _)| count)), output(lines(rest), 0))
+        }
+        name if EDIT_TOOLS.contains(&name) => edited(text, summary),
+        "delete_file" => (None, Body::Nothing),
+        _ => (None, output(lines(text), OUTPUT_LINES)),
+    }
+}
+
+/// Returns file and changed lines for the title of an edit, and its diff, with which the result ends.
+fn edited(text: &str, summary: &str) -> (Option<(String, String)>, Body) {
+    let diff = text.find("--- ").filter(|at| *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n'));
+    let Some(diff) = diff.and_then(|at| text.get(at..)) else { return (None, Body::Nothing) };
+    let count = |sign: &str, header: &str| {
+        diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(header)).count()
+    };
+    let file = summary.rsplit_once(" (").map_or(summary, |(file, _)| file);
+    let note = format!("+{} −{}", count("+", "+++ "), count("-", "--- "));
+    (Some((file.to_owned(), note)), Body::Diff(diff.to_owned()))
+}
+
+/// Returns how much of a file was read, from the first line of the result: `Contents of FILE (lines 1-2 of 2):`.
+fn read_note(first: &str) -> Option<String> {
+    let (_, range) = first.strip_suffix("):")?.rsplit_once(" (lines ")?;
+    let (lines, total) = range.split_once(" of ")?;
+    if lines.strip_prefix("1-") == Some(total) {
+        Some(pluralize(total.parse().ok()?, "line"))
+    } else {
+        Some(format!("lines {lines} of {total}"))
+    }
+}
+
+/// Returns what a command printed: the result for the model without its labels.
+pub fn printed(text: &str) -> Vec<String> {
+    let mut labels = vec!["stdout:", "stderr:"];
+    let mut lines: Vec<&str> = text.lines().collect();
+    if lines.last() == Some(&"exit_code: 0") {
+        lines.pop();
+    }
+    lines.retain(|line| match labels.iter().position(|label| label == line) {
+        Some(at) => {
+            labels.remove(at);
+            false
+        }
+        None => true,
+    });
+    lines.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_terminal::{StreamInfo, TerminalEnvironment};
+
+    /// The title and the rows that a person sees of a call with this result.
+    fn seen(name: &str, summary: &str, text: &str) -> (String, Vec<String>) {
+        let is_error = text.starts_with("Error: ");
+        let result =
+            ToolResult { call_id: String::new(), text: text.to_owned(), is_error, images: Vec::new() };
+        let event = serde_json::json!({"type": "tool_call_end", "name": name, "summary": summary, "result": result, "duration_ms": 1_234});
+        let view = CallView::of(&serde_json::from_value(event).unwrap(), Language::En).unwrap();
+        let [out, err]: [Box<dyn io::Write + Send>; 2] = [Box::new(io::sink()), Box::new(io::sink())];
+        let terminal =
+            Terminal::with_streams(StreamInfo::default(), &TerminalEnvironment::default(), out, err);
+        let text = |row: &Row| row.iter().map(|(_, piece)| piece.as_str()).collect();
+        (view.title.clone(), view.rows(&terminal).0.iter().map(text).collect())
+    }
+
+    #[test]
+    fn u01_each_call_says_what_it_did() {
+        for (name, summary, result, title) in [
+            ("read_file", "a.py", "Contents of a.py (lines 1-2 of 2):\nx\ny\n", "Read a.py (2 lines), 1.2 s"),
+            (
+                "read_file",
+                "a.py",
+                "Contents of a.py (lines 3-4 of 9):\nx\ny\n",
+                "Read a.py (lines 3-4 of 9), 1.2 s",
+            ),
+            ("list_files", ".", "📄 a\n📄 b\nTotal: 2 items", "List . (2 items), 1.2 s"),
+            (
+                "find_files",
+                "\"*.py\" in .",
+                "Found 1 file matching '*.py':\na.py",
+                "Find \"*.py\" in . (1 file), 1.2 s",
+            ),
+            ("run_command", "false", "Error: Command failed with exit_code: 1", "$ false ✗ exit 1, 1.2 s"),
+            ("edit_file", "a.py", "Error: No such text.\nRead it.", "Edit a.py ✗ No such text., 1.2 s"),
+            ("issues__list", "open", "12 issues", "issues__list open, 1.2 s"),
+        ] {
+            assert_eq!(seen(name, summary, result).0, title);
+        }
+    }
+
+    #[test]
+    fn u05_an_edit_shows_its_diff_and_counts_its_lines() {
+        let result = "File a.py edited:\n--- a/a.py\n+++ b/a.py\n@@ -7 +7,2 @@\n-old\n+new\n+more\n";
+        let (title, rows) = seen("edit_file", "a.py (1→2 lines)", result);
+        assert_eq!(title, "Edit a.py (+2 −1), 1.2 s");
+        assert_eq!(rows, ["  a.py", "  7 - old", "  7 + new", "  8 + more"]);
+    }
+
+    #[test]
+    fn u01_of_an_output_the_first_lines_are_shown_and_of_a_failure_the_last() {
+        let lines = |range: std::ops::RangeInclusive<u32>| -> String {
+            range.fold(String::new(), |all, line| all + &line.to_string() + "\n")
+        };
+        let result = format!("stdout:\n{}exit_code: 0", lines(1..=20));
+        assert_eq!(seen("run_command", "seq", &result).1, ["   │ 1", "   │ 2", "   │ 3", "   │ 4", "   │ 5"]);
+        let result =
+            format!("Error: Command failed with exit_code: 2\nstdout:\n{}stderr:\nwhy", lines(1..=20));
+        let rows = seen("run_command", "seq", &result).1;
+        assert_eq!((rows.len(), rows[0].as_str(), rows[9].as_str()), (10, "   │ 12", "   │ why"));
+    }
+
+    #[test]
+    fn a_line_takes_one_row() {
+        assert_eq!(one_row("a\tb", 10), "a    b");
+        assert_eq!(one_row(&"x".repeat(1_000), 10), format!("{}…", "x".repeat(9)));
+        assert_eq!(one_row(&"宽".repeat(100), 10), "宽宽宽宽…");
+        assert_eq!(one_row("\u{1b}[2J", 4), "…");
+    }
+}
