@@ -17,8 +17,14 @@ pub const MAX_SCHEMA_BYTES: u64 = 256 * 1024;
 /// Time limit of a validation. Nested alternatives can multiply, and the library can be neither limited nor interrupted: the thread is abandoned
 /// and ends with the process.
 const CHECK_TIME: Duration = Duration::from_secs(2);
-/// Stack size of that thread, the same as of a main thread.
-const CHECK_STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Stack size of that thread. Each reference on the way to a value takes a call, at each of the 128 levels that an answer can have: about 25 MB
+/// with [`MAX_REFERENCES`] in a build without optimisation. Memory that is not used is not taken.
+const CHECK_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Number of references (`$ref`) in a schema.
+const MAX_REFERENCES: usize = 500;
+/// Bytes of one pattern, and of all patterns of a schema: the time to compile one grows with the square of its length.
+const MAX_PATTERN_TEXT: usize = 1_000;
+const MAX_PATTERN_TEXTS: usize = 16_000;
 /// Bytes of a compiled pattern of a schema, a fifth of the regex engine's default.
 const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 /// Number of violations reported to the model.
@@ -81,6 +87,7 @@ impl OutputSchema {
     /// When the text is not JSON or not a schema, refers to an external resource, or contains a pattern that is not a strict regular expression.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let schema: Value = serde_json::from_str(text).map_err(SchemaError::NotJson)?;
+        SchemaSize::of(&schema).check()?;
         let patterns =
             PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
         let options =
@@ -132,6 +139,60 @@ impl OutputSchema {
         let thread = std::thread::Builder::new().stack_size(CHECK_STACK_BYTES).spawn(check);
         thread.map_err(|error| unchecked(&error.to_string()))?;
         receiver.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
+    }
+}
+
+/// What of a schema costs time or stack beyond its length.
+#[derive(Default)]
+struct SchemaSize {
+    references: usize,
+    longest_pattern: usize,
+    patterns: usize,
+}
+
+impl SchemaSize {
+    fn of(schema: &Value) -> Self {
+        let mut size = Self::default();
+        size.add(schema);
+        size
+    }
+
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::Array(values) => values.iter().for_each(|value| self.add(value)),
+            Value::Object(object) => {
+                for (key, value) in object {
+                    match (key.as_str(), value) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(_)) => self.references += 1,
+                        ("pattern", Value::String(pattern)) => self.add_pattern(pattern),
+                        ("patternProperties", Value::Object(patterns)) => {
+                            patterns.keys().for_each(|pattern| self.add_pattern(pattern));
+                        }
+                        _ => {}
+                    }
+                    self.add(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_pattern(&mut self, pattern: &str) {
+        self.longest_pattern = self.longest_pattern.max(pattern.len());
+        self.patterns += pattern.len();
+    }
+
+    fn check(&self) -> Result<(), SchemaError> {
+        let problem = if self.references > MAX_REFERENCES {
+            format!("it has {} references ($ref), more than {MAX_REFERENCES}", self.references)
+        } else if self.longest_pattern > MAX_PATTERN_TEXT {
+            format!("a pattern has {} bytes, more than {MAX_PATTERN_TEXT}", self.longest_pattern)
+        } else if self.patterns > MAX_PATTERN_TEXTS {
+            format!("its patterns have {} bytes together, more than {MAX_PATTERN_TEXTS}", self.patterns)
+        } else {
+            return Ok(());
+        };
+        Err(SchemaError::NotSchema { place: "/".to_owned(), problem })
     }
 }
 

@@ -136,6 +136,32 @@ fn depth_is_refused_not_overflowed() {
 }
 
 #[test]
+fn references_take_no_more_stack_than_there_is() {
+    let chain = |length: usize| {
+        let mut definitions = serde_json::Map::new();
+        for at in 1..length - 1 {
+            definitions.insert(format!("a{at}"), json!({"$ref": format!("#/$defs/a{}", at + 1)}));
+        }
+        let end = json!({"type": "array", "items": {"$ref": "#"}});
+        definitions.insert(format!("a{}", length - 1), end);
+        json!({"$defs": definitions, "$ref": "#/$defs/a1"})
+    };
+    let deep = format!("{}1{}", "[".repeat(120), "]".repeat(120));
+    assert!(schema(&chain(500)).parse_answer(&deep).unwrap_err().lines[0].contains("array"));
+    assert!(refused(&chain(501).to_string()).contains("501 references"));
+}
+
+#[test]
+fn patterns_take_no_more_time_than_there_is() {
+    let pattern = |digits: usize| json!({"pattern": "\\d".repeat(digits)});
+    schema(&json!({"anyOf": vec![pattern(500); 16]}));
+    assert!(refused(&pattern(501).to_string()).contains("a pattern has 1002 bytes"));
+    assert!(refused(&json!({"anyOf": vec![pattern(500); 17]}).to_string()).contains("17000 bytes together"));
+    let keys = json!({"patternProperties": {"x".repeat(1_001): true}});
+    assert!(refused(&keys.to_string()).contains("a pattern has 1001 bytes"));
+}
+
+#[test]
 fn alternatives_that_multiply_end_in_time() {
     let name = |level: usize| format!("#/$defs/a{level}");
     let mut levels = serde_json::Map::new();
