@@ -32,6 +32,7 @@ pub fn main() -> std::process::ExitCode {
 
 /// Runs the command of `arguments`, of which the first one is the name of the program, and returns its exit code.
 pub fn run_arguments(app: &App, arguments: Vec<OsString>) -> u8 {
+    let arguments = start::with_command(arguments);
     let first = arguments.get(1).and_then(|first| first.to_str());
     if first.is_some_and(claude::args::is_flag) {
         return match claude::args::parse(arguments) {

@@ -56,6 +56,9 @@ pub struct RunRequest {
     pub exit_code_on_partial: Option<u8>,
     /// Whether the prompt is no text that the user typed: it is not searched for corrections.
     pub prompt_is_data: bool,
+    /// Whether a person reads the answers and can reply: the model may ask.
+    #[serde(default)]
+    pub has_person: bool,
     /// Id of the session that a new run creates; without it, a new id.
     pub session_id: Option<String>,
     /// Id of the command of several runs, such as `agent loop`, to which the run belongs.

@@ -467,8 +467,7 @@ impl<'a> Run<'a> {
             warnings.extend(outdated.filter(|text| is_first_report(app, agent, text)));
         } else {
             let listed: &[Skill] = if self.skills.has_tool { &self.skills.skills } else { &[] };
-            let is_chat = self.request.chat.is_some();
-            warnings = emit_system_message(app, settings, agent, listed, is_chat)?;
+            warnings = emit_system_message(app, settings, agent, listed, self.request.has_person)?;
         }
         let began_in = about.workspace.as_ref();
         if let Some(before) = began_in.filter(|path| **path != settings.workspace.to_string_lossy()) {

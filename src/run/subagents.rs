@@ -11,6 +11,7 @@ use agent_config::instructions;
 use agent_config::settings::Settings;
 use agent_engine::Engine;
 use agent_mcp::tool::McpTool;
+use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_runtime::clock::Clock;
 use agent_runtime::emitter::Emitter;
@@ -104,9 +105,10 @@ impl SubagentFactory {
         let can_write = definitions.iter().any(|tool| !is_read_only(&engine.toolbox, &tool.name));
         let (tools_tokens, tools_bytes) = definitions_size(&definitions);
         let room = SubagentLimits { max_steps, tools_tokens, tools_bytes };
+        let prompt = format!("{}\n\n{}", agent.prompt, messages::UNATTENDED_INSTRUCTIONS);
         let (opening, engine) = match ask.memory {
-            SubagentContext::Clean => (self.system(&engine.launcher, &agent.prompt), engine),
-            SubagentContext::Fork => (agent.prompt.clone(), Engine { instructions: copied, ..engine }),
+            SubagentContext::Clean => (self.system(&engine.launcher, &prompt), engine),
+            SubagentContext::Fork => (prompt, Engine { instructions: copied, ..engine }),
         };
         Ok(SubagentSetup { engine, definitions, opening, room, can_write })
     }

@@ -22,7 +22,7 @@ use agent_workspace::index::project_index;
 use std::rc::Rc;
 
 /// Emits the system message of a session, built from the instructions of the agent and of the project, the memory, kept results,
-/// `skills` and the project overview; in a conversation (`is_chat`) the model may ask the user. Returns notices on files that
+/// `skills` and the project overview; where a person can reply (`has_person`), the model may ask. Returns notices on files that
 /// could not be used, and on suspicious content.
 ///
 /// # Errors
@@ -32,7 +32,7 @@ pub fn emit_system_message(
     settings: &Settings,
     agent: &Agent,
     skills: &[Skill],
-    is_chat: bool,
+    has_person: bool,
 ) -> Result<Vec<String>, EmitError> {
     let FoundInstructions { files: found, warnings: mut problems } =
         instructions::read(&settings.workspace, &settings.directories.config);
@@ -41,8 +41,13 @@ pub fn emit_system_message(
     let (kept_results, problem) = list_kept_results(&agent.engine);
     problems.extend(problem);
     let prompt = &settings.agent.prompt;
-    let prompt =
-        if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
+    let about_person =
+        if has_person { messages::CHAT_INSTRUCTIONS } else { messages::UNATTENDED_INSTRUCTIONS };
+    let prompt = format!(
+        "{prompt}
+
+{about_person}"
+    );
     let knowledge = Knowledge { memory: &memory, kept_results: &kept_results, skills };
     let launcher = &agent.engine.launcher;
     let (text, problem) = system_message_text(settings, &app.source, launcher, &prompt, &found, knowledge);

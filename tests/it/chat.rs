@@ -1018,3 +1018,128 @@ fn chat_queue_works_after_a_question_that_was_interrupted_and_nothing_typed_befo
         assert_eq!(messages.last().unwrap(), "\"meanwhile\"", "{queue}");
     }
 }
+
+#[test]
+fn u09_always_lasts_for_the_conversation_and_is_for_all_edits() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let done = || json!({"text": "done"});
+    let write = turn("write_file", &json!({"path": "b.txt", "content": "new\n"}));
+    let server = Server::turns([edit("one", "two"), done(), edit("two", "three"), done(), write, done()]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("first\r");
+    let asked = chat.answer("a");
+    let question = &asked[asked.find("May I ").unwrap()..];
+    assert!(question.lines().count() <= 14, "{question}");
+    chat.prompt(2);
+    for (prompt, message) in [(3, "second"), (4, "third")] {
+        chat.types(&format!("{message}\r"));
+        chat.prompt(prompt);
+    }
+    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("three\n".to_owned(), "new\n".to_owned()));
+    chat.types(END);
+    let shown = chat.finish().stderr;
+    assert_eq!(shown.matches("May I ").count(), 1, "{shown}");
+    // The diff that was approved is not shown a second time, the other one is.
+    assert_eq!((shown.matches("a.txt (+1 −1)").count(), shown.matches(" 1 - ").count()), (2, 2), "{shown}");
+}
+
+#[test]
+fn u09_a_refusal_with_a_reason_takes_one_key_and_a_line() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let server = Server::turns([edit("one", "two"), json!({"text": "on"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("first\r");
+    chat.answer("w");
+    chat.wait("the question why", |text| text.contains("Why not? "));
+    chat.types("use the other file\r");
+    chat.prompt(2);
+    assert!(server.requests()[1].messages().last().unwrap().to_string().contains("use the other file"));
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn u01_the_output_of_a_call_is_shown_in_part_and_ctrl_o_shows_all_of_it() {
+    let lab = Lab::new();
+    let commands = ["seq 101 140", "seq 201 220; exit 3"];
+    let [first, second] = commands.map(|command| turn("run_command", &json!({"command": command})));
+    let server = Server::turns([first, second, json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let shown = chat.prompt(2);
+    for part in
+        ["$ seq 101 140", "105", "… +35 lines (Ctrl+O)", "✗ exit 3", "… +10 lines (Ctrl+O)", "211", "220"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("106") && !shown.contains("210"), "{shown}");
+    chat.types("typed\u{f}");
+    let shown = chat.prompt(3);
+    assert!(shown.contains("210") && !shown.contains("106"), "{shown}");
+    // What was typed stands at the next prompt.
+    chat.types("\u{15}/out 2\r");
+    let shown = chat.prompt(4);
+    assert!(shown.contains("106") && server.requests().len() == 3, "{shown}");
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn u11_a_command_of_the_user_is_not_asked_about_and_its_output_is_plain() {
+    let lab = Lab::new().file("a.txt", "alpha\n");
+    let server = Server::turns([json!({"text": "seen"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
+    chat.prompt(1);
+    chat.types("!cat a.txt; touch made; exit 4\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains("alpha") && shown.contains("exit_code: 4") && lab.exists("made"), "{shown}");
+    assert!(!shown.contains("stdout:") && !shown.contains("May I "), "{shown}");
+    chat.types("and?\r");
+    chat.prompt(3);
+    assert!(server.requests()[0].messages().iter().any(|message| message.to_string().contains("alpha")));
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn u12_the_model_is_told_whether_a_person_can_reply() {
+    let lab = Lab::new();
+    let system = |server: &Server| server.requests()[0].messages()[0].to_string();
+    let server = Server::done();
+    lab.run(&server, &[]).exits(0);
+    assert!(system(&server).contains("# Unattended") && !system(&server).contains("# Conversation"));
+    let server = Server::turns([json!({"text": "hello"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.prompt(2);
+    assert!(system(&server).contains("# Conversation") && !system(&server).contains("never ask"));
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn u15_a_message_on_the_command_line_begins_a_conversation_and_continue_shows_it_again() {
+    let lab = Lab::new();
+    let server = Server::turns([json!({"text": "a first answer"}), json!({"text": "a second answer"})]);
+    let url = server.url();
+    let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let start = |words: &[&str]| AtTerminal::launch_controlled(&lab.command(&[words, &model].concat()));
+    let mut chat = start(&["what is this"]);
+    let shown = chat.prompt(1);
+    assert!(shown.contains("> what is this") && server.requests().len() == 1, "{shown}");
+    chat.types(END);
+    chat.finish();
+    let mut chat = start(&["-c"]);
+    let shown = chat.prompt(1);
+    assert!(shown.contains("> what is this") && server.requests().len() == 1, "{shown}");
+    chat.types("more\r");
+    chat.prompt(2);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!(done.stdout, "a first answer\na second answer\n");
+    assert_eq!(user_messages(&server.requests()[1]), ["\"what is this\"", "\"more\""]);
+}

@@ -137,7 +137,9 @@ fn class_48_an_error_of_the_server_and_a_projects_wishes_are_shown_and_not_obeye
     let mut asked = AtTerminal::launch(lab.command(&["trust"]));
     asked.answer("n\r");
     assert!(is_harmless(&asked.finish().exits(3)).contains("EVIL"));
-    for args in [&["config", "show"][..], &["run", "x", HOSTILE], &[HOSTILE], &["help", HOSTILE]] {
+    // With white space it would be a message.
+    let word = HOSTILE.replace(char::is_whitespace, "");
+    for args in [&["config", "show"][..], &["run", "x", HOSTILE], &[&word], &["help", HOSTILE]] {
         is_harmless(&AtTerminal::launch(lab.command(args)).finish());
     }
 }

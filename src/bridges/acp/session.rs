@@ -326,6 +326,7 @@ impl Session {
             overrides: Overrides { agent, effort, ..own.clone() },
             bounds: RunBounds { mode: Some(choices.mode), ..self.request.bounds.clone() },
             client: Some(client),
+            has_person: true,
             session_id: Some(self.id.clone()),
             ..self.request.with_task(self.task(prompt))
         }

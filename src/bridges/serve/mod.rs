@@ -52,7 +52,7 @@ pub fn serve(app: &App, request: RunRequest) -> AppResult<()> {
     let settings = app.load_and_notify(&request.effective_overrides())?.settings;
     // A client selects agents and sessions, but no mode that the server does not have without it.
     let bounds = RunBounds { mode: Some(settings.policy.mode), ..request.bounds };
-    let request = RunRequest { bounds, ..request };
+    let request = RunRequest { bounds, has_person: true, ..request };
     json_rpc::serve(app, |outbox, interrupt| Server {
         app,
         request,

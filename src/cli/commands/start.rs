@@ -13,9 +13,43 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::one_line;
+use std::ffi::OsString;
 
 /// Characters shown of the names of keys and of servers.
 const NAME_CHARS: usize = 60;
+
+/// Flags of the program itself.
+const OWN_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// Flags with which a program starts the agent as Claude Code, without a conversation at the terminal.
+const CLIENT_FLAGS: [&str; 4] = ["-p", "--print", "--input-format", "--output-format"];
+
+/// Returns the arguments of the program with the command `chat`, where they begin with a message or with flags: `agent "fix the bug"`, `agent -c`,
+/// `agent --model NAME`.
+pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let texts: Vec<&str> = arguments.iter().skip(1).filter_map(|argument| argument.to_str()).collect();
+    let is_client = texts.iter().any(|text| CLIENT_FLAGS.contains(&text.split('=').next().unwrap_or(text)));
+    let is_message = |text: &str| text.trim().contains(char::is_whitespace);
+    // `-c FILE` names a configuration file, as everywhere.
+    let is_continued = texts.first() == Some(&"-c")
+        && texts.get(1).is_none_or(|next| next.starts_with('-') || is_message(next));
+    let is_chat = match texts.first() {
+        Some(first) if first.starts_with('-') => !OWN_FLAGS.contains(first) && !is_client,
+        // A word alone is a command, perhaps one with a mistake.
+        Some(first) => is_message(first),
+        None => false,
+    };
+    if is_chat {
+        arguments.insert(1, "chat".into());
+    }
+    if is_chat
+        && is_continued
+        && let Some(flag) = arguments.get_mut(2)
+    {
+        *flag = "--continue".into();
+    }
+    arguments
+}
 
 /// Starts a conversation if there is a terminal and a configured model, else prints the first screen; returns the exit code.
 ///
@@ -106,5 +140,27 @@ mod tests {
             assert_eq!(text.lines().count(), 5, "{text}");
         }
         assert!(first_screen(&key, &[], None).contains("API keys:       OPENAI_API_KEY (openai)\n"));
+    }
+
+    #[test]
+    fn u15_a_message_or_flags_alone_begin_a_conversation() {
+        for (given, meant) in [
+            (&["fix the bug"][..], &["chat", "fix the bug"][..]),
+            (&["-c"], &["chat", "--continue"]),
+            (&["-c", "and now the tests"], &["chat", "--continue", "and now the tests"]),
+            (&["-c", "other.yaml"], &["chat", "-c", "other.yaml"]),
+            (&["--model", "openai/m"], &["chat", "--model", "openai/m"]),
+            (&["--model", "m", "-p", "task"], &["--model", "m", "-p", "task"]),
+            (&["--output-format=stream-json", "--verbose"], &["--output-format=stream-json", "--verbose"]),
+            (&["rnu"], &["rnu"]),
+            (&["run", "fix the bug"], &["run", "fix the bug"]),
+            (&["--version"], &["--version"]),
+            (&[], &[]),
+        ] {
+            let of = |words: &[&str]| {
+                std::iter::once(&"agent").chain(words).map(OsString::from).collect::<Vec<_>>()
+            };
+            assert_eq!(with_command(of(given)), of(meant), "{given:?}");
+        }
     }
 }

@@ -7,8 +7,11 @@ use clap::Args;
 /// `agent chat`.
 #[derive(Debug, Default, Args)]
 pub struct ChatArgs {
+    /// The first message
+    #[arg(value_name = "MESSAGE")]
+    pub message: Option<String>,
     /// Continue the newest session of this workspace
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, visible_alias = "continue", conflicts_with = "resume")]
     pub last: bool,
     /// Continue this session
     #[arg(long, value_name = "ID")]

@@ -2,7 +2,8 @@
 
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
-use agent_core::message::ToolCall;
+use agent_core::limits::Limits;
+use agent_core::message::{Message, Role, ToolCall};
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 use agent_core::stop_reason::StopReason;
@@ -19,8 +20,10 @@ use agent_run::run::RunOutcome;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
-use agent_terminal::{Style, one_line};
+use agent_terminal::markdown::MarkdownStream;
+use agent_terminal::{Style, first_line, one_line};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempPath;
 use tokio::runtime::Runtime;
@@ -33,6 +36,39 @@ pub const NAME_CHARS: usize = 60;
 
 /// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
 pub const INTERRUPTED: u8 = 130;
+
+/// Number of messages that are shown of a session that is continued, and characters of each.
+const SHOWN_EXCHANGES: usize = 3;
+const SHOWN_CHARS: usize = 500;
+
+/// A message of the user and the last text of the model about it.
+pub struct Exchange {
+    message: String,
+    answer: String,
+}
+
+impl Exchange {
+    /// Returns the last exchanges among the messages of a session.
+    fn last_of(messages: &[Arc<Message>]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for message in messages {
+            let text = message.joined_text();
+            match message.role {
+                // The loop speaks in the place of the user.
+                Role::User if !text.starts_with("[SYSTEM]") => {
+                    all.push(Self { message: text, answer: String::new() });
+                }
+                Role::Assistant if !text.trim().is_empty() => {
+                    if let Some(last) = all.last_mut() {
+                        last.answer = text;
+                    }
+                }
+                _ => {}
+            }
+        }
+        all.split_off(all.len().saturating_sub(SHOWN_EXCHANGES))
+    }
+}
 
 /// What follows an input of the user.
 pub enum Next {
@@ -105,11 +141,12 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Continues `session`, or begins a new one: nothing of the session before applies to it.
+    /// Continues `session`, or begins a new one: nothing of the session before applies to it. Returns the last messages of the session with their answers.
     ///
     /// # Errors
     /// When the session cannot be opened.
-    pub fn change_session(&mut self, session: Option<String>) -> AppResult<()> {
+    pub fn change_session(&mut self, session: Option<String>) -> AppResult<Vec<Exchange>> {
+        let mut exchanges = Vec::new();
         let defaults = match &session {
             None => Overrides::default(),
             Some(id) => {
@@ -118,6 +155,8 @@ impl<'a> Conversation<'a> {
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Overrides::default(), &loaded);
                 let Overrides { agent, model, approvals, .. } = flags;
+                let state = opened.opened.into_state(Limits::default());
+                exchanges = Exchange::last_of(state.session.messages());
                 Overrides { agent, approvals, model, ..Overrides::default() }
             }
         };
@@ -127,7 +166,18 @@ impl<'a> Conversation<'a> {
         self.ran.clear();
         (self.compact, self.result) = (false, None);
         self.request.allowed = Some(Rc::default());
-        Ok(())
+        Ok(exchanges)
+    }
+
+    /// Shows what was said last in a session that is continued.
+    pub fn show(&self, exchanges: &[Exchange]) {
+        let terminal = &self.app.terminal;
+        for Exchange { message, answer } in exchanges {
+            self.app.notify(Style::Plain, &format!("> {}", first_line(message, SHOWN_CHARS)));
+            let mut markdown = MarkdownStream::default();
+            // A terminal that is gone is noticed by the next prompt.
+            drop(markdown.push(terminal, answer).and_then(|_| markdown.finish(terminal)));
+        }
     }
 
     /// Returns the request of the next message, with the defaults of the session.

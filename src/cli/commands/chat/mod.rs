@@ -62,17 +62,20 @@ struct Chat<'a> {
     conversation: Conversation<'a>,
     /// Absent while it reads, and after it failed.
     editor: Option<LineEditor>,
+    /// The message of the command line, until it is sent.
+    first: Option<String>,
     modes: Arc<SavedModes>,
 }
 
 impl<'a> Chat<'a> {
     fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime) -> AppResult<Self> {
         runtime.block_on(async { app.end_on_quit() })?;
-        let ChatArgs { last, resume, budget_total, options } = args;
+        let ChatArgs { message, last, resume, budget_total, options } = args;
         let mut request = options.request();
         let loaded = app.load_and_notify(&request.effective_overrides())?;
         let shown: ChatMemory = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         request.chat = Some(shown);
+        request.has_person = true;
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
@@ -80,19 +83,27 @@ impl<'a> Chat<'a> {
         let editor = line_editor(app, settings, &user_commands)?;
         let mut conversation = Conversation::new(app, runtime, request, user_commands);
         // Fails now, not at the first message, if the session is unusable.
-        conversation.change_session(session)?;
+        let exchanges = conversation.change_session(session)?;
         conversation.left = budget;
         let request = conversation.request_in_force();
         let model = request.overrides.model.or_else(|| settings.llm.model.clone()).unwrap_or_default();
         let session = conversation.session.as_deref();
         app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session));
-        Ok(Self { conversation, editor: Some(editor), modes: Arc::new(SavedModes::save()) })
+        conversation.show(&exchanges);
+        let modes = Arc::new(SavedModes::save());
+        Ok(Self { conversation, editor: Some(editor), first: message, modes })
     }
 
     /// Reads inputs until the user ends the conversation, and returns the exit code.
     fn run(&mut self) -> AppResult<u8> {
         loop {
-            let input = self.read()?;
+            let input = match self.first.take() {
+                Some(message) => {
+                    self.conversation.app.notify(Style::Plain, &format!("{PROMPT}{message}"));
+                    Input::Line(message)
+                }
+                None => self.read()?,
+            };
             if self.is_terminated() {
                 return Ok(INTERRUPTED);
             }

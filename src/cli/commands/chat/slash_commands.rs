@@ -117,7 +117,7 @@ impl Conversation<'_> {
             }
             "resume" => self.resume(arguments)?,
             "fork" => self.fork()?,
-            "new" => self.change_session(None)?,
+            "new" => drop(self.change_session(None)?),
             "image" => self.attach_images(arguments)?,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
@@ -304,8 +304,9 @@ impl Conversation<'_> {
 
     fn resume(&mut self, id: &str) -> AppResult<()> {
         let id = if id.is_empty() { self.sessions()?.id_or_newest_own(None)? } else { id.to_owned() };
-        self.change_session(Some(id.clone()))?;
+        let exchanges = self.change_session(Some(id.clone()))?;
         self.say(&messages::chat_session(&id));
+        self.show(&exchanges);
         Ok(())
     }
 
