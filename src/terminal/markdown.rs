@@ -1,25 +1,41 @@
-//! Shows Markdown on a terminal while it streams: each line as soon as it is complete.
+//! Shows Markdown on a terminal while it streams: text appears as it arrives, wrapped between words. The rows of the paragraph, list item or heading that is
+//! not finished are drawn again when they change; finished rows are never touched.
 
+use super::preview::Row;
+use super::sanitize::row_count;
 use super::streams::{PrintOutcome, Style, Terminal};
-use minimad::{Composite, CompositeStyle, Line};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::io;
+use std::ops::Range;
 
 /// Columns of a horizontal rule.
 const RULE_COLUMNS: usize = 40;
+/// Fewest columns of text, on a terminal that is narrower than its indent.
+const MIN_COLUMNS: usize = 10;
+/// Rows of the screen that a paragraph may take while it is drawn again; of a longer one the first rows are finished.
+const MAX_DRAWN: usize = 12;
 
 /// Writes a stream of Markdown to standard output; without colour, writes it unchanged.
 #[derive(Debug, Default)]
 pub struct MarkdownStream {
-    /// The incomplete last line.
+    /// Source of the block that is not finished: a paragraph, an item of a list with its children, a heading, a table.
+    block: String,
+    /// The line of `block` that is not complete, if it has begun.
     line: String,
-    /// Whether the text so far is in a fenced code block.
-    in_code: bool,
+    /// The marks that end the code block that is open, such as three backticks.
+    fence: Option<String>,
+    /// The rows of the block that are on the screen; the last one is not ended.
+    drawn: Vec<Row>,
+    /// Number of rows of the block that are finished, before those in `drawn`.
+    finished: usize,
+    /// Columns of the terminal when `drawn` was drawn.
+    width: usize,
     /// Whether the text written last did not end its line.
     is_open: bool,
 }
 
 impl MarkdownStream {
-    /// Writes the lines that `piece` completes.
+    /// Writes what `piece` adds.
     ///
     /// # Errors
     /// When standard output cannot be written.
@@ -30,202 +46,517 @@ impl MarkdownStream {
             }
             return terminal.print_spans(&[(Style::Plain, piece)]);
         }
-        self.line.push_str(piece);
-        let Some(end) = self.line.rfind('\n') else { return Ok(PrintOutcome::Written) };
-        let rest = self.line.split_off(end.saturating_add(1));
-        let complete = std::mem::replace(&mut self.line, rest);
-        let spans: Vec<_> = complete.lines().flat_map(|line| self.spans(line)).collect();
-        terminal.print_spans(&borrowed(&spans))
+        for part in piece.split_inclusive('\n') {
+            if self.fence.is_some() && self.line.is_empty() && (self.is_open || !could_end_code(part)) {
+                self.code(terminal, part)?;
+                continue;
+            }
+            self.line.push_str(part);
+            if part.ends_with('\n') {
+                self.complete_line(terminal)?;
+            }
+        }
+        self.draw(terminal, false)
     }
 
-    /// Writes the incomplete last line and ends it; the next text is a new document.
+    /// Writes the rest and ends its line; the next text is a new document.
     ///
     /// # Errors
     /// When standard output cannot be written.
     pub fn finish(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
-        let line = std::mem::take(&mut self.line);
-        let spans = if !line.is_empty() {
-            self.spans(&line)
-        } else if self.is_open {
-            vec![(Style::Plain, "\n".to_owned())]
-        } else {
-            Vec::new()
-        };
+        if !self.line.is_empty() {
+            self.complete_line(terminal)?;
+        }
+        let outcome = self.end_block(terminal)?;
+        let end = if self.is_open { terminal.print_spans(&[(Style::Plain, "\n")])? } else { outcome };
         *self = Self::default();
-        terminal.print_spans(&borrowed(&spans))
+        Ok(end)
     }
 
-    /// Returns the styled pieces of a line, with the newline that ends it.
-    fn spans(&mut self, line: &str) -> Vec<(Style, String)> {
-        let is_fence = line.trim_start().starts_with("```");
-        let mut spans = if is_fence {
-            self.in_code = !self.in_code;
-            vec![(Style::Dim, line.to_owned())]
-        } else if self.in_code {
-            vec![(Style::Code, line.to_owned())]
-        } else if !has_clear_marks(line) {
-            vec![(Style::Plain, line.to_owned())]
+    /// Writes text of a code block as it is, so that it can be copied.
+    fn code(&mut self, terminal: &Terminal, text: &str) -> io::Result<()> {
+        self.is_open = !text.ends_with('\n');
+        terminal.print_spans(&[
+            (Style::Code, text.trim_end_matches('\n')),
+            (Style::Plain, if self.is_open { "" } else { "\n" }),
+        ])?;
+        Ok(())
+    }
+
+    /// Adds the line to the block, or begins another one with it.
+    fn complete_line(&mut self, terminal: &Terminal) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        let text = line.trim_end();
+        if let Some(fence) = &self.fence {
+            if is_end_of_code(text, fence) {
+                self.fence = None;
+                return Ok(());
+            }
+            return self.code(terminal, &format!("{text}\n"));
+        }
+        if let Some(fence) = fence_of(text) {
+            self.end_block(terminal)?;
+            self.fence = Some(fence);
+            return Ok(());
+        }
+        if text.is_empty() {
+            self.end_block(terminal)?;
+            terminal.print_spans(&[(Style::Plain, "\n")])?;
+            return Ok(());
+        }
+        if !self.block.is_empty() && begins_block(&self.block, text) {
+            self.end_block(terminal)?;
+        }
+        self.block.push_str(text);
+        self.block.push('\n');
+        Ok(())
+    }
+
+    fn end_block(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
+        let outcome = self.draw(terminal, true)?;
+        self.block.clear();
+        (self.drawn, self.finished) = (Vec::new(), 0);
+        Ok(outcome)
+    }
+
+    /// Draws the rows of the block that have changed; with `ends`, its last row is ended too.
+    fn draw(&mut self, terminal: &Terminal, ends: bool) -> io::Result<PrintOutcome> {
+        if self.fence.is_some() {
+            return Ok(PrintOutcome::Written);
+        }
+        let begins = !self.block.is_empty() && !self.line.is_empty() && begins_block(&self.block, &self.line);
+        if begins && !ends {
+            self.end_block(terminal)?;
+        }
+        let source = if ends { self.block.clone() } else { format!("{}{}", self.block, self.line) };
+        // The columns of a table are known at its end, and a line of marks may become anything.
+        let waits = source.trim_start().starts_with('|')
+            || fence_marks(&source).is_some()
+            || is_only_marks(&self.line);
+        if source.trim().is_empty() || (waits && !ends) {
+            return Ok(PrintOutcome::Written);
+        }
+        let width = usize::from(terminal.width());
+        if width != self.width && !self.drawn.is_empty() {
+            // The terminal has wrapped the rows anew: what stands there stays.
+            self.finished += self.drawn.len() - 1;
+            self.drawn.drain(..self.drawn.len() - 1);
+        }
+        self.width = width;
+        let rows = render(&source, width);
+        let mut rows = rows.get(self.finished.min(rows.len())..).unwrap_or_default().to_vec();
+        let same = rows.iter().zip(&self.drawn).take_while(|(row, drawn)| row == drawn).count();
+        let outcome = if same == rows.len() && same == self.drawn.len() {
+            if ends { terminal.print_spans(&[(Style::Plain, "\n")])? } else { PrintOutcome::Written }
         } else {
-            match minimad::parse_line(line) {
-                Line::Normal(composite) => composite_spans(line, &composite),
-                Line::HorizontalRule => vec![(Style::Dim, "─".repeat(RULE_COLUMNS))],
-                // A table is shown as it is written: its columns are known only at its end.
-                Line::TableRow(_) | Line::TableRule(_) | Line::CodeFence(_) => {
-                    vec![(Style::Plain, line.to_owned())]
+            let from = same.min(self.drawn.len().saturating_sub(1));
+            let up = self.drawn.len().saturating_sub(1) - from;
+            terminal.draw_rows(up, rows.get(from..).unwrap_or_default(), ends)?
+        };
+        if rows.len() > MAX_DRAWN {
+            let done = rows.len() - MAX_DRAWN;
+            self.finished += done;
+            rows.drain(..done);
+        }
+        self.drawn = rows;
+        Ok(outcome)
+    }
+}
+
+/// Returns the marks of a line that begins a code block: three or more backticks or tildes.
+fn fence_of(line: &str) -> Option<String> {
+    let text = line.trim_start();
+    let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let marks: String = text.chars().take_while(|char| *char == mark).collect();
+    let is_fence = marks.len() >= 3 && !text.get(marks.len()..).unwrap_or_default().contains('`');
+    is_fence.then_some(marks)
+}
+
+fn fence_marks(source: &str) -> Option<String> {
+    fence_of(source.lines().next_back().unwrap_or_default())
+}
+
+fn is_end_of_code(line: &str, fence: &str) -> bool {
+    let text = line.trim();
+    text.len() >= fence.len() && text.chars().all(|char| fence.starts_with(char))
+}
+
+/// Checks whether text at the start of a line of code can be the end of the code block.
+fn could_end_code(part: &str) -> bool {
+    part.trim_start().is_empty() || part.trim_start().starts_with(['`', '~'])
+}
+
+/// Checks whether a line has no text yet.
+fn is_only_marks(line: &str) -> bool {
+    !line.is_empty() && line.chars().all(|char| char.is_whitespace() || "#>*-+_=`~|".contains(char))
+}
+
+/// Checks whether a line is an item of a list, a heading or the like, which needs no blank line before it.
+fn begins_block(block: &str, line: &str) -> bool {
+    let is_item = |text: &str| {
+        let digits = text.chars().take_while(char::is_ascii_digit).count();
+        let after = text.get(digits..).unwrap_or_default();
+        (digits > 0 && (after.starts_with(". ") || after.starts_with(") ")))
+            || ["- ", "* ", "+ "].iter().any(|bullet| text.starts_with(bullet))
+    };
+    let is_heading = |text: &str| text.starts_with('#');
+    let is_quote = |text: &str| text.starts_with('>');
+    let is_table = |text: &str| text.trim_start().starts_with('|');
+    let first = block.lines().next().unwrap_or_default();
+    is_item(line)
+        || is_heading(line)
+        || is_heading(first)
+        || is_quote(line) != is_quote(first) && !line.starts_with(' ')
+        || is_table(line) != is_table(first)
+}
+
+/// Returns the rows of a block on a terminal of `width` columns.
+fn render(source: &str, width: usize) -> Vec<Row> {
+    // The block can be a part of an item whose beginning is finished: its indent stays, and is no sign of code.
+    let indent: String = source.chars().take_while(|char| *char == ' ').collect();
+    let lines = source.split_inclusive('\n').map(|line| {
+        let spaces = line.bytes().take(indent.len()).take_while(|byte| *byte == b' ').count();
+        line.get(spaces..).unwrap_or_default()
+    });
+    let source: String = lines.collect();
+    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
+    let mut renderer =
+        Renderer { source: &source, width, first: indent.clone(), rest: indent, ..Renderer::default() };
+    for (event, range) in Parser::new_ext(&source, options).into_offset_iter() {
+        renderer.event(event, range);
+    }
+    renderer.end_text();
+    renderer.rows
+}
+
+/// Turns the events of a block into rows.
+#[derive(Default)]
+struct Renderer<'a> {
+    source: &'a str,
+    width: usize,
+    rows: Vec<Row>,
+    /// The text of the paragraph so far.
+    text: Row,
+    /// Before the first row of the next text, and before the others.
+    first: String,
+    rest: String,
+    styles: Vec<Style>,
+    /// For each open list the number of its next item.
+    lists: Vec<Option<u64>>,
+    /// Whether each open emphasis has marks that are shown as they are.
+    literal: Vec<bool>,
+    /// End of the source that was shown.
+    shown: usize,
+    link: Option<(String, usize)>,
+    table: Vec<Vec<String>>,
+    is_code: bool,
+    in_table: bool,
+}
+
+impl Renderer<'_> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, &range),
+            Event::End(tag) => self.end(tag, &range),
+            Event::Text(text) => {
+                self.escape(&range);
+                self.shown = range.end;
+                self.push(&text);
+            }
+            Event::Code(text) => self.push_as(Style::Code, &text),
+            Event::InlineHtml(text) => self.push(&text),
+            Event::Html(text) => {
+                self.push(text.trim_end_matches('\n'));
+                self.end_text();
+            }
+            Event::SoftBreak | Event::HardBreak if self.in_table => self.push(" "),
+            Event::SoftBreak | Event::HardBreak => self.end_text(),
+            Event::Rule => self.rows.push(vec![(Style::Dim, "─".repeat(RULE_COLUMNS.min(self.width)))]),
+            Event::TaskListMarker(is_done) => {
+                let lead = self.first.trim_end().trim_end_matches('•').len();
+                self.first.truncate(lead);
+                self.first.push_str(if is_done { "☑ " } else { "☐ " });
+            }
+            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.push(&text);
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Heading { .. } => self.styles.push(Style::Bold),
+            Tag::BlockQuote(_) => {
+                self.first.push_str("│ ");
+                self.rest.push_str("│ ");
+                self.styles.push(Style::Dim);
+            }
+            Tag::List(number) => {
+                self.end_text();
+                self.lists.push(number);
+            }
+            Tag::Item => self.start_item(),
+            Tag::CodeBlock(kind) => {
+                self.end_text();
+                self.is_code = true;
+                // Indented text is no code here: it is text of an item whose beginning is finished.
+                let style = if matches!(kind, CodeBlockKind::Indented) { Style::Plain } else { Style::Code };
+                self.styles.push(style);
+            }
+            Tag::Emphasis | Tag::Strong | Tag::Strikethrough => {
+                let is_literal = tag == Tag::Strikethrough || !self.is_clear(range);
+                self.literal.push(is_literal);
+                if is_literal {
+                    let marks = if tag == Tag::Emphasis { 1 } else { 2 };
+                    let marks =
+                        self.source.get(range.start..range.start + marks).unwrap_or_default().to_owned();
+                    self.push(&marks);
+                } else {
+                    self.styles.push(if tag == Tag::Strong { Style::Bold } else { Style::Italic });
                 }
             }
-        };
-        spans.push((Style::Plain, "\n".to_owned()));
-        spans
-    }
-}
-
-fn borrowed(spans: &[(Style, String)]) -> Vec<(Style, &str)> {
-    spans.iter().map(|(style, text)| (*style, text.as_str())).collect()
-}
-
-/// Checks whether each mark of emphasis and code is one of a pair around text, so that the parser, which removes every mark,
-/// changes nothing else: not in `2 * 3`, `src/**/*.rs`, `a_b` or a path with a backslash.
-fn has_clear_marks(line: &str) -> bool {
-    let text = line.trim_start();
-    let text = ["* ", "- ", "+ "].iter().find_map(|bullet| text.strip_prefix(bullet)).unwrap_or(text);
-    if text.contains(['\\', '~']) || text.matches('`').count() % 2 == 1 {
-        return false;
-    }
-    // The odd pieces are code.
-    let mut open = Vec::new();
-    text.split('`').step_by(2).all(|prose| closes_its_stars(prose, &mut open)) && open.is_empty()
-}
-
-/// Checks whether each run of stars in `prose` opens or closes emphasis; `open` has the lengths of those that are open.
-fn closes_its_stars(prose: &str, open: &mut Vec<usize>) -> bool {
-    let chars: Vec<char> = prose.chars().collect();
-    let mut at = 0;
-    while let Some(start) = chars.get(at..).and_then(|rest| rest.iter().position(|char| *char == '*')) {
-        let start = at + start;
-        let length = chars.iter().skip(start).take_while(|char| **char == '*').count();
-        let before = start.checked_sub(1).and_then(|before| chars.get(before)).copied().unwrap_or(' ');
-        let after = chars.get(start + length).copied().unwrap_or(' ');
-        let is_edge = |char: char| char.is_whitespace() || "([{<>)]}\"'.,:;!?—-".contains(char);
-        if open.last() == Some(&length) && !before.is_whitespace() && is_edge(after) {
-            open.pop();
-        } else if is_edge(before) && !after.is_whitespace() && length <= 3 {
-            open.push(length);
-        } else {
-            return false;
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link = Some((dest_url.to_string(), self.text.len()));
+            }
+            Tag::Table(_) => {
+                self.end_text();
+                self.in_table = true;
+            }
+            Tag::TableHead | Tag::TableRow => self.table.push(Vec::new()),
+            _ => {}
         }
-        at = start + length;
     }
-    true
+
+    fn start_item(&mut self) {
+        self.end_text();
+        let indent = self.rest.clone();
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "• ".to_owned(),
+        };
+        self.first = format!("{indent}{mark}");
+        self.rest = format!("{indent}{}", " ".repeat(mark.chars().count()));
+    }
+
+    fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Heading(_) | TagEnd::BlockQuote(_) => {
+                self.end_text();
+                self.styles.pop();
+            }
+            TagEnd::CodeBlock => {
+                self.end_text();
+                self.styles.pop();
+                self.is_code = false;
+            }
+            TagEnd::Paragraph => self.end_text(),
+            TagEnd::Item => {
+                self.end_text();
+                let mark = match self.lists.last() {
+                    Some(Some(number)) => number.saturating_sub(1).to_string().len() + 2,
+                    _ => 2,
+                };
+                let keep = self.rest.chars().count().saturating_sub(mark);
+                self.rest = self.rest.chars().take(keep).collect();
+                self.first.clone_from(&self.rest);
+            }
+            TagEnd::List(_) => drop(self.lists.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                if self.literal.pop() == Some(true) {
+                    let marks = if tag == TagEnd::Emphasis { 1 } else { 2 };
+                    let marks = self.source.get(range.end - marks..range.end).unwrap_or_default().to_owned();
+                    self.push(&marks);
+                } else {
+                    self.styles.pop();
+                }
+            }
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            TagEnd::TableCell => {
+                let cell: String = std::mem::take(&mut self.text).into_iter().map(|(_, text)| text).collect();
+                self.table.last_mut().into_iter().for_each(|row| row.push(cell.clone()));
+            }
+            TagEnd::Table => {
+                self.in_table = false;
+                let table = std::mem::take(&mut self.table);
+                self.rows.extend(table_rows(&table, self.width));
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.push_as(self.styles.last().copied().unwrap_or(Style::Plain), text);
+    }
+
+    fn push_as(&mut self, style: Style, text: &str) {
+        if self.is_code {
+            for line in text.lines() {
+                self.rows.push(vec![(Style::Plain, self.rest.clone()), (style, line.to_owned())]);
+            }
+        } else {
+            self.text.push((style, text.to_owned()));
+        }
+    }
+
+    /// Shows a backslash that the parser has taken for an escape, unless it stands before a mark.
+    fn escape(&mut self, range: &Range<usize>) {
+        let before = self.source.get(self.shown..range.start).unwrap_or_default();
+        let next = self.source.get(range.clone()).and_then(|text| text.chars().next());
+        if before.ends_with('\\') && next.is_some_and(|next| !"*_`[]#<>\\~|!".contains(next)) {
+            self.push("\\");
+        }
+    }
+
+    /// Checks whether emphasis stands between words: not in `src/**/*.rs` or `2*3*4`.
+    fn is_clear(&self, range: &Range<usize>) -> bool {
+        let is_edge = |char: char| char.is_whitespace() || "([{<>)]}\"'.,:;!?—-*_".contains(char);
+        let before = self.source.get(..range.start).and_then(|text| text.chars().next_back());
+        let mut after = self.source.get(range.end..).unwrap_or_default().chars();
+        let (next, second) = (after.next(), after.next());
+        let is_in_word =
+            next.is_some_and(|char| !char.is_whitespace()) && second.is_some_and(char::is_alphanumeric);
+        before.is_none_or(is_edge) && next.is_none_or(is_edge) && !is_in_word
+    }
+
+    /// Shows the address of a link after its text, unless the text is the address.
+    fn end_link(&mut self) {
+        let Some((address, from)) = self.link.take() else { return };
+        let text: String = self.text.iter().skip(from).map(|(_, text)| text.as_str()).collect();
+        if text != address && format!("mailto:{text}") != address {
+            self.push_as(Style::Dim, &format!(" ({address})"));
+        }
+    }
+
+    /// Ends the text and wraps it between words.
+    fn end_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if text.is_empty() {
+            return;
+        }
+        let columns = self.width.saturating_sub(columns(&self.rest)).max(MIN_COLUMNS);
+        let lead = std::mem::replace(&mut self.first, self.rest.clone());
+        for (at, mut row) in wrap(&text, columns).into_iter().enumerate() {
+            let lead = if at == 0 { &lead } else { &self.rest };
+            if !lead.is_empty() {
+                row.insert(0, (Style::Plain, lead.clone()));
+            }
+            self.rows.push(row);
+        }
+    }
 }
 
-fn composite_spans(line: &str, composite: &Composite<'_>) -> Vec<(Style, String)> {
-    let indent: String = line.chars().take_while(|char| char.is_whitespace()).collect();
-    let (lead, whole) = match composite.style {
-        CompositeStyle::Header(_) => (String::new(), Some(Style::Bold)),
-        CompositeStyle::ListItem(_) => (format!("{indent}• "), None),
-        CompositeStyle::OrderedListItem { index, .. } => (format!("{indent}{index}. "), None),
-        CompositeStyle::Quote => (format!("{indent}│ "), Some(Style::Dim)),
-        // The parser removes four columns of the indent.
-        CompositeStyle::Code => return vec![(Style::Code, line.to_owned())],
-        CompositeStyle::Paragraph => (indent, None),
+/// Returns the columns that a text takes, of which the terminal shows what is harmful as escapes.
+fn columns(text: &str) -> usize {
+    row_count(text, 1).saturating_sub(usize::from(text.is_empty()))
+}
+
+/// Breaks a text into rows of at most `width` columns, between words where there is a space.
+fn wrap(text: &Row, width: usize) -> Vec<Row> {
+    let (mut rows, mut row, mut used) = (Vec::new(), Row::new(), 0);
+    // A word can have several styles: what fits is decided on the whole word.
+    let mut word = Row::new();
+    let mut end_word = |word: &mut Row, row: &mut Row, used: &mut usize| {
+        let size: usize = word.iter().map(|(_, piece)| columns(piece)).sum();
+        if *used > 0 && *used + size > width {
+            trim_end(row);
+            rows.push(std::mem::take(row));
+            *used = 0;
+        }
+        for (style, piece) in word.drain(..) {
+            for char in piece.chars() {
+                let size = columns(char.encode_utf8(&mut [0; 4]));
+                if *used > 0 && *used + size > width {
+                    rows.push(std::mem::take(row));
+                    *used = 0;
+                }
+                *used += size;
+                match row.last_mut() {
+                    Some((last, text)) if *last == style => text.push(char),
+                    _ => row.push((style, char.to_string())),
+                }
+            }
+        }
     };
-    let compounds = composite.compounds.iter().map(|compound| {
-        let style = match (whole, compound.code, compound.bold, compound.italic) {
-            (Some(whole), ..) => whole,
-            (None, true, ..) => Style::Code,
-            (None, false, true, _) => Style::Bold,
-            (None, false, false, true) => Style::Italic,
-            (None, false, false, false) => Style::Plain,
-        };
-        (style, compound.src.to_owned())
-    });
-    [(Style::Plain, lead)].into_iter().chain(compounds).filter(|(_, text)| !text.is_empty()).collect()
+    for (style, piece) in text {
+        for part in piece.split_inclusive(' ') {
+            let (body, space) = part.strip_suffix(' ').map_or((part, false), |body| (body, true));
+            if !body.is_empty() {
+                word.push((*style, body.to_owned()));
+            }
+            if space {
+                end_word(&mut word, &mut row, &mut used);
+                if used > 0 && used < width {
+                    end_word(&mut vec![(*style, " ".to_owned())], &mut row, &mut used);
+                }
+            }
+        }
+    }
+    end_word(&mut word, &mut row, &mut used);
+    trim_end(&mut row);
+    if !row.is_empty() {
+        rows.push(row);
+    }
+    rows
+}
+
+/// Removes the space at the end of a row.
+fn trim_end(row: &mut Row) {
+    if let Some((_, text)) = row.last_mut() {
+        text.truncate(text.trim_end_matches(' ').len());
+        if text.is_empty() {
+            row.pop();
+        }
+    }
+}
+
+/// Draws a table: columns as wide as their widest cell, narrowed together until the rows fit, and cells wrapped.
+fn table_rows(table: &[Vec<String>], width: usize) -> Vec<Row> {
+    let count = table.iter().map(Vec::len).max().unwrap_or_default();
+    let mut widths: Vec<usize> = (0..count)
+        .map(|at| {
+            table.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(1).max(1)
+        })
+        .collect();
+    let room = width.saturating_sub(3 * count.saturating_sub(1)).max(count * 3);
+    while widths.iter().sum::<usize>() > room {
+        let Some(widest) = widths.iter_mut().max() else { break };
+        *widest -= 1;
+    }
+    let mut rows = Vec::new();
+    for (number, cells) in table.iter().enumerate() {
+        let style = if number == 0 { Style::Bold } else { Style::Plain };
+        let cells: Vec<Vec<Row>> = widths
+            .iter()
+            .enumerate()
+            .map(|(at, width)| wrap(&vec![(style, cells.get(at).cloned().unwrap_or_default())], *width))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or_default().max(1);
+        for line in 0..height {
+            let mut row = Row::new();
+            for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+                let text: String =
+                    cell.get(line).into_iter().flatten().map(|(_, text)| text.as_str()).collect();
+                let space = width.saturating_sub(columns(&text));
+                if at > 0 {
+                    row.push((Style::Dim, " │ ".to_owned()));
+                }
+                row.push((style, format!("{text}{}", " ".repeat(space))));
+            }
+            trim_end(&mut row);
+            rows.push(row);
+        }
+        if number == 0 {
+            let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
+            rows.push(vec![(Style::Dim, rule)]);
+        }
+    }
+    rows
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{StdoutTarget, StreamInfo, TerminalEnvironment};
-    use proptest::prelude::*;
-    use std::io::Read;
-
-    /// Returns what a terminal receives of `pieces`, with or without colour.
-    fn shown(pieces: &[&str], colored: bool) -> String {
-        let (mut reader, out) = io::pipe().unwrap();
-        let environment = TerminalEnvironment {
-            clicolor_force: colored.then(|| "1".to_owned()),
-            ..TerminalEnvironment::default()
-        };
-        let info = StreamInfo { stdout: StdoutTarget::Elsewhere, ..StreamInfo::default() };
-        let terminal = Terminal::with_streams(info, &environment, Box::new(out), Box::new(io::sink()));
-        let mut stream = MarkdownStream::default();
-        for piece in pieces {
-            stream.push(&terminal, piece).unwrap();
-        }
-        stream.finish(&terminal).unwrap();
-        drop(terminal);
-        let mut text = String::new();
-        reader.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    #[test]
-    fn markdown_is_coloured_line_by_line() {
-        let text = shown(
-            &["# Ti", "tle\nSome **bold** and `code`\n- item\n```rust\nlet a = 1;\n```\n> q", "uote"],
-            true,
-        );
-        assert_eq!(
-            text,
-            "\u{1b}[1mTitle\u{1b}[0m\nSome \u{1b}[1mbold\u{1b}[0m and \u{1b}[36mcode\u{1b}[0m\n• item\n\
-             \u{1b}[2m```rust\u{1b}[0m\n\u{1b}[36mlet a = 1;\u{1b}[0m\n\u{1b}[2m```\u{1b}[0m\n│ \u{1b}[2mquote\u{1b}[0m\n"
-        );
-    }
-
-    #[test]
-    fn what_is_no_emphasis_is_shown_as_it_is_written() {
-        for line in [
-            "2 * 3 * 4",
-            "src/**/*.rs and *.md",
-            "~~old~~ new",
-            "a\\*b\\*",
-            "one ` tick",
-            "        eight columns of code",
-            "5*x + 3*y",
-            "**open",
-        ] {
-            let text = shown(&[line], true);
-            let text = text.replace("\u{1b}[36m", "").replace("\u{1b}[0m", "");
-            assert_eq!(text, format!("{line}\n"));
-        }
-        for (line, text) in
-            [("**a** and *b*, `c * d`", "a and b, c * d\n"), ("* a *b* (**c**).", "• a b (c).\n")]
-        {
-            let plain: String = shown(&[line], true).split('\u{1b}').fold(String::new(), |text, piece| {
-                text + piece
-                    .split_once('m')
-                    .filter(|_| piece.starts_with('['))
-                    .map_or(piece, |(_, rest)| rest)
-            });
-            assert_eq!(plain, text, "{line}");
-        }
-    }
-
-    #[test]
-    fn escape_sequences_of_the_model_do_not_reach_the_terminal() {
-        for colored in [true, false] {
-            assert!(!shown(&["a \u{1b}[31mred\u{1b}]0;title\u{7}"], colored).contains("\u{1b}[31m"));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn without_colour_the_text_is_unchanged_and_ends_its_line(text in "[a-z*`#\n -]{0,60}", at in 0usize..60) {
-            let at = at.min(text.len());
-            let shown = shown(&[&text[..at], &text[at..]], false);
-            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            prop_assert_eq!(shown, format!("{text}{end}"));
-        }
-    }
-}
+#[path = "markdown_tests.rs"]
+mod tests;

@@ -317,6 +317,27 @@ impl Terminal {
         self.deliver(&painted.collect::<String>(), "")
     }
 
+    /// Writes rows to standard output, from the beginning of the row that is `up` rows above the cursor; what stood there and below is erased. The last row is
+    /// ended only if `ends`. It is one update for a terminal that knows synchronized output (DECSET 2026).
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn draw_rows(&self, up: usize, rows: &[Row], ends: bool) -> io::Result<PrintOutcome> {
+        let up = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
+        let mut text = format!("\x1b[?2026h{up}\r\x1b[J");
+        for (at, row) in rows.iter().enumerate() {
+            if at > 0 {
+                text.push('\n');
+            }
+            for (style, piece) in row {
+                let style = if self.out_color { *style } else { Style::Plain };
+                text.push_str(&style.paint(&sanitize_prose(piece)));
+            }
+        }
+        text.push_str(if ends { "\n\x1b[?2026l" } else { "\x1b[?2026l" });
+        self.deliver(&text, "")
+    }
+
     /// Like [`print`](Self::print), in place of the last `rows` rows of a terminal.
     ///
     /// # Errors

@@ -418,7 +418,10 @@ fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_te
             chat.types("hello\r");
             chat.wait("status", |text| text.contains("openai/mock · 1 step"));
             chat.types("/quit\r");
-            let screen = chat.finish().stderr;
+            // Without the begin and end of an update, and what erases a row before it is drawn.
+            let screen = ["\u{1b}[?2026h", "\u{1b}[?2026l", "\r\u{1b}[J"]
+                .iter()
+                .fold(chat.finish().stderr, |screen, sequence| screen.replace(sequence, ""));
             assert_eq!(screen.matches(shown).count(), 1, "{variables:?} {streams:?}: {screen}");
             assert_eq!(screen.matches("bold").count(), 1, "the answer is shown once: {screen}");
         }

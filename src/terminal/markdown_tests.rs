@@ -1,0 +1,182 @@
+//! Tests of Markdown on a terminal: what stands on the screen after each piece.
+
+use super::*;
+use crate::{StdoutTarget, StreamInfo, TerminalEnvironment};
+use proptest::prelude::*;
+use std::io::Read;
+
+fn terminal(colored: bool) -> (Terminal, io::PipeReader) {
+    let (reader, out) = io::pipe().unwrap();
+    let clicolor_force = colored.then(|| "1".to_owned());
+    let environment = TerminalEnvironment { clicolor_force, ..TerminalEnvironment::default() };
+    let info = StreamInfo { stdout: StdoutTarget::Elsewhere, ..StreamInfo::default() };
+    (Terminal::with_streams(info, &environment, Box::new(out), Box::new(io::sink())), reader)
+}
+
+/// Returns what a terminal receives of `pieces`, with or without colour.
+fn received(pieces: &[&str], colored: bool) -> String {
+    let (terminal, mut reader) = terminal(colored);
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text
+    });
+    let mut stream = MarkdownStream::default();
+    for piece in pieces {
+        stream.push(&terminal, piece).unwrap();
+    }
+    stream.finish(&terminal).unwrap();
+    drop(terminal);
+    reading.join().unwrap()
+}
+
+/// Returns the rows on the screen after all that was received: the least of a terminal.
+fn screen(received: &str) -> Vec<String> {
+    let (mut rows, mut at) = (vec![String::new()], 0);
+    let mut chars = received.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\n' => {
+                at += 1;
+                if at == rows.len() {
+                    rows.push(String::new());
+                }
+            }
+            '\r' => {}
+            '\u{1b}' => {
+                assert_eq!(chars.next(), Some('['));
+                let mut number = String::new();
+                let end = loop {
+                    let next = chars.next().unwrap();
+                    if next.is_ascii_alphabetic() {
+                        break next;
+                    }
+                    number.push(next);
+                };
+                match end {
+                    'A' => at -= number.parse::<usize>().unwrap(),
+                    'J' => {
+                        rows.truncate(at);
+                        rows.push(String::new());
+                    }
+                    'm' | 'h' | 'l' => {}
+                    other => panic!("{other}"),
+                }
+            }
+            char => rows[at].push(char),
+        }
+    }
+    assert_eq!(rows.pop().as_deref(), Some(""), "the last row is ended");
+    rows
+}
+
+fn shown(text: &str) -> Vec<String> {
+    screen(&received(&[text], true))
+}
+
+#[test]
+fn u04_markdown_has_styles() {
+    let text = received(&["# Title\nSome **bold**, *soft* and `code`\n> q"], true);
+    assert_eq!(
+        text.replace("\u{1b}[?2026h\r\u{1b}[J", "").replace("\u{1b}[?2026l", ""),
+        "\u{1b}[1mTitle\u{1b}[0m\nSome \u{1b}[1mbold\u{1b}[0m, \u{1b}[3msoft\u{1b}[0m and \u{1b}[36mcode\u{1b}[0m\n│ \u{1b}[2mq\u{1b}[0m\n"
+    );
+}
+
+#[test]
+fn u04_lists_tables_links_and_code_are_drawn() {
+    for (source, rows) in [
+        (
+            "- a\n  - b\n      - **c**\n- [x] done\n- [ ] open",
+            &["• a", "  • b", "    • c", "☑ done", "☐ open"][..],
+        ),
+        ("1. one\n2. two\n   more\n10. ten", &["1. one", "2. two", "   more", "10. ten"]),
+        ("- a\n\n    further\n", &["• a", "", "    further"]),
+        ("| a | bcd |\n|---|---|\n| **1** | `2` |\n", &["a │ bcd", "──┼────", "1 │ 2"]),
+        ("[docs](https://x.org) and <https://y.org>", &["docs (https://x.org) and https://y.org"]),
+        (
+            "text\n```rust\nlet a = 1;\n\n  b | *c*\n```\nafter",
+            &["text", "let a = 1;", "", "  b | *c*", "after"],
+        ),
+        ("~~~\n```\n~~~", &["```"]),
+        ("<div>\n<b>x</b>\n</div>", &["<div>", "<b>x</b>", "</div>"]),
+        ("a\n\n---\n\nb", &["a", "", "────────────────────────────────────────", "", "b"]),
+    ] {
+        assert_eq!(shown(source), rows, "{source:?}");
+    }
+}
+
+#[test]
+fn u04_what_is_no_mark_is_shown_as_it_is_written() {
+    for line in [
+        "2 * 3 * 4",
+        "src/**/*.rs and *.md",
+        "~~old~~ new at ~/.config",
+        "C:\\Users\\.git",
+        "one ` tick",
+        "5*x + 3*y",
+        "**open",
+        "a_b_c and __init__.py",
+        "#!/bin/sh",
+        "<b>text</b>",
+    ] {
+        assert_eq!(shown(line), [line]);
+    }
+    assert_eq!(shown("**a** and *b*, `c * d`, a\\*b"), ["a and b, c * d, a*b"]);
+}
+
+#[test]
+fn u03_text_is_shown_as_it_arrives_and_wrapped_between_words() {
+    let text = "- The quick **brown fox** jumps over the lazy dog, and then it runs through the wide and open field again.";
+    let pieces: Vec<String> = text.chars().map(String::from).collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let rows = [
+        "• The quick brown fox jumps over the lazy dog, and then it runs through the wide",
+        "  and open field again.",
+    ];
+    assert_eq!(screen(&received(&pieces, true)), rows);
+    assert_eq!(shown(text), rows);
+    for count in 1..pieces.len() {
+        let all: String = screen(&received(&pieces[..count], true)).join(" ");
+        let last = text[..count].split_whitespace().next_back().unwrap_or_default().trim_matches('*');
+        assert!(all.contains(last) || last == "-", "{last:?} is not in {all}");
+    }
+}
+
+#[test]
+fn escape_sequences_of_the_model_do_not_reach_the_terminal() {
+    for text in [
+        "a \u{1b}[31mred\u{1b}]0;title\u{7}",
+        "```\n\u{1b}[31m\n```",
+        "| \u{1b}[31m |\n|---|\n",
+        "[\u{1b}[31m](\u{1b}[31m)",
+    ] {
+        for colored in [true, false] {
+            assert!(!received(&[text], colored).contains("\u{1b}[31m"));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn without_colour_the_text_is_unchanged_and_ends_its_line(text in "[a-z*`#\n -]{0,60}", at in 0usize..60) {
+        let at = at.min(text.len());
+        let shown = received(&[&text[..at], &text[at..]], false);
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        prop_assert_eq!(shown, format!("{text}{end}"));
+    }
+
+    #[test]
+    fn u03_no_word_is_lost_however_the_text_is_cut(text in "([a-z]{2,30}|[*`#>|_~1-]{1,3}|[.] |  |\n|\n\n|```\n|- |\\| ){0,40}", cut in 1usize..9) {
+        let chars: Vec<char> = text.chars().collect();
+        let pieces: Vec<String> = chars.chunks(cut).map(|piece| piece.iter().collect()).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let rows = screen(&received(&pieces, true)).concat().replace(' ', "");
+        for word in text.split(|c: char| !c.is_ascii_lowercase()).filter(|word| word.len() > 1) {
+            // The language of a code block is no text.
+            if !text.contains(&format!("`{word}")) && !text.contains(&format!("~{word}")) {
+                prop_assert!(rows.contains(word), "{word} is not in {rows}");
+            }
+        }
+    }
+}
