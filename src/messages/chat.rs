@@ -38,6 +38,10 @@ pub const CHAT_NO_IMAGE: &str = "no image is attached: /image FILE attaches one 
 pub const CHAT_NOTHING_TO_UNDO: &str =
     "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";
 
+/// Answer to `/new`.
+pub const CHAT_NEW_SESSION: &str =
+    "a new session begins with the next message; /resume continues the one before";
+
 /// The key that shows the whole output of the last call.
 pub const CHAT_KEY_OUTPUT: &str = "Ctrl+O";
 
@@ -54,21 +58,36 @@ pub const CHAT_HELP: &str =
   Ctrl+C                           while the agent works: stop it; at the prompt: clear the line
 ";
 
-/// First line of a conversation.
-pub fn chat_start(model: &str, session: Option<&str>) -> String {
+/// First lines of a conversation: `model`, `agent` and `mode` in force, the directory with its branch, and the session that is continued.
+pub fn chat_start(model: &str, agent_and_mode: &str, place: &str, session: Option<&str>) -> String {
     let model = if model.is_empty() { "no model configured: /model PROVIDER/MODEL" } else { model };
     let session = session.map_or_else(String::new, |id| format!(" · session {id}"));
-    format!("agent chat · {model}{session} · /help lists the commands, Ctrl+D ends")
+    format!(
+        "agent chat · {model} · {agent_and_mode}\n{place}{session} · /help lists the commands, Ctrl+D ends"
+    )
 }
 
-/// Line after each message: the figures of the session.
+/// `agent build, mode confirm-sensitive`.
+pub fn chat_agent_and_mode(agent: &str, mode: &str) -> String {
+    format!("agent {agent}, mode {mode}")
+}
+
+/// Warning at the start of a conversation in the home directory or in `/`.
+pub fn chat_wide_place(place: &str) -> String {
+    format!(
+        "{place} is not the directory of one project: the agent can read and change whatever is below it. Start it in a project, or with --workspace DIR"
+    )
+}
+
+/// Line after each message: its time, and the figures of the session.
 pub fn chat_status(model: &str, result: &RunResult, left: Option<Usd>) -> String {
     let language = Language::En;
     let mut parts = vec![
         model.to_owned(),
         count(result.steps, "step"),
+        format!("{:.1} s", result.duration_seconds),
         tokens(result.usage, language),
-        money(result.cost.total_usd, language),
+        format!("cost {}", money(result.cost.total_usd, language)),
     ];
     if let Some((used, window)) = result.context.and_then(|context| Some((context.prompt, context.window?)))
         && let Some(percent) = used.saturating_mul(100).checked_div(window)

@@ -186,7 +186,7 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
     assert_eq!(lab.read("a.txt"), "one\n");
     // A line after the interrupt: the next Ctrl+C is the first one again.
     chat.types("/mode\r");
-    chat.wait("mode", |text| text.contains("mode confirm-all"));
+    chat.wait("mode", |text| text.contains("mode confirm-all · effort"));
     chat.prompt(3);
     chat.types(INTERRUPT);
     let shown = chat.prompt(4);
@@ -726,7 +726,7 @@ fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
     chat.types_bytes(b"\xff\xfe\r");
     chat.wait("refusal", |text| text.contains("is not UTF-8 text"));
     chat.types("/mode\r");
-    chat.wait("mode", |text| text.contains("mode confirm-sensitive"));
+    chat.wait("mode", |text| text.contains("mode confirm-sensitive · effort"));
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
     let mut chat = AtTerminal::chat(&lab, &server, &["--last"]);
@@ -1145,4 +1145,28 @@ fn u15_a_message_on_the_command_line_begins_a_conversation_and_continue_shows_it
     let done = chat.finish();
     assert_eq!(done.stdout, "a first answer\na second answer\n");
     assert_eq!(user_messages(&server.requests()[1]), ["\"what is this\"", "\"more\""]);
+}
+
+#[test]
+fn u06_the_header_says_where_and_how_the_agent_works_and_warns_in_the_home_directory() {
+    let lab = Lab::repository();
+    let server = Server::turns([json!({"text": "hello"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    let shown = chat.prompt(1);
+    for part in ["openai/mock · agent build, mode yolo", "/ws (main) · /help"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("is not the directory of one project"), "{shown}");
+    chat.types("hello\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains(" s · ") && shown.contains("cost unknown"), "{shown}");
+    // Words of a person who wants to leave are no message.
+    chat.types("exit\r");
+    assert_eq!((chat.finish().code, server.requests().len()), (Some(0), 1));
+    let home = lab.home().to_str().unwrap().to_owned();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--workspace", &home]);
+    let shown = chat.prompt(1);
+    assert!(shown.contains("is not the directory of one project"), "{shown}");
+    chat.types("quit\r");
+    assert_eq!(chat.finish().code, Some(0));
 }

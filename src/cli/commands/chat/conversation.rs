@@ -2,6 +2,7 @@
 
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
+use agent_config::text_file::read_text;
 use agent_core::limits::Limits;
 use agent_core::message::{Message, Role, ToolCall};
 use agent_core::price::Usd;
@@ -22,6 +23,7 @@ use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +70,21 @@ impl Exchange {
         }
         all.split_off(all.len().saturating_sub(SHOWN_EXCHANGES))
     }
+}
+
+/// Maximum bytes of a file of git that names a branch or a directory.
+const MAX_HEAD_BYTES: u64 = 4096;
+
+/// Returns the branch of the repository around `workspace`, or the beginning of its commit without one.
+fn branch(workspace: &Path) -> Option<String> {
+    let read = |path: &Path| read_text(path, MAX_HEAD_BYTES).ok().flatten();
+    let git = workspace.ancestors().map(|directory| directory.join(".git")).find(|path| path.exists())?;
+    // A linked worktree or a submodule has a file that names the directory.
+    let named = read(&git).and_then(|text| Some(text.strip_prefix("gitdir: ")?.trim().to_owned()));
+    let directory = named.map_or_else(|| git.clone(), |named| git.with_file_name(named));
+    let head = read(&directory.join("HEAD"))?;
+    let head = head.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }
 
 /// What follows an input of the user.
@@ -167,6 +184,31 @@ impl<'a> Conversation<'a> {
         (self.compact, self.result) = (false, None);
         self.request.allowed = Some(Rc::default());
         Ok(exchanges)
+    }
+
+    /// Shows what is in force for the next message, and where it works.
+    ///
+    /// # Errors
+    /// When the configuration is invalid.
+    pub fn show_header(&self) -> AppResult<()> {
+        let settings = self.app.load(&self.request_in_force().effective_overrides())?.settings;
+        let short = |text: &str| one_line(text, NAME_CHARS);
+        let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), settings.agent.mode.name());
+        let (workspace, home) = (&settings.workspace, self.app.environment.home());
+        let below_home =
+            home.and_then(|home| workspace.strip_prefix(home).ok()).filter(|rest| *rest != Path::new(""));
+        let place = below_home.map_or_else(|| workspace.clone(), |rest| Path::new("~").join(rest));
+        let mut place = place.display().to_string();
+        if let Some(branch) = branch(workspace) {
+            place = format!("{place} ({})", short(&branch));
+        }
+        let model = settings.llm.model.as_deref().unwrap_or_default();
+        let text = messages::chat_start(&short(model), &agent, &place, self.session.as_deref());
+        self.app.notify(Style::Dim, &text);
+        if home == Some(workspace.as_path()) || workspace.parent().is_none() {
+            self.app.notify(Style::Warning, &messages::chat_wide_place(&workspace.display().to_string()));
+        }
+        Ok(())
     }
 
     /// Shows what was said last in a session that is continued.

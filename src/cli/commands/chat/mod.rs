@@ -22,7 +22,7 @@ use agent_runtime::interrupt::Interrupt;
 use agent_terminal::line_editor::{Input, LineEditor, LineEditorOptions, SavedModes};
 use agent_terminal::{Style, one_line};
 use args::ChatArgs;
-use conversation::{Conversation, INTERRUPTED, NAME_CHARS, Next};
+use conversation::{Conversation, INTERRUPTED, Next};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -85,10 +85,7 @@ impl<'a> Chat<'a> {
         // Fails now, not at the first message, if the session is unusable.
         let exchanges = conversation.change_session(session)?;
         conversation.left = budget;
-        let request = conversation.request_in_force();
-        let model = request.overrides.model.or_else(|| settings.llm.model.clone()).unwrap_or_default();
-        let session = conversation.session.as_deref();
-        app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session));
+        conversation.show_header()?;
         conversation.show(&exchanges);
         let modes = Arc::new(SavedModes::save());
         Ok(Self { conversation, editor: Some(editor), first: message, modes })
@@ -202,6 +199,9 @@ impl<'a> Chat<'a> {
         self.conversation.interrupted = None;
         match line.chars().next() {
             None => Next::Prompt,
+            // Words of a person who wants to leave, or to know how, cost no request.
+            Some(_) if ["exit", "quit"].contains(&line) => Next::Exit(ExitCode::Success.code()),
+            Some(_) if line == "?" => self.conversation.slash_command("/help"),
             Some('/') => self.conversation.slash_command(line),
             Some('!') => {
                 self.conversation.run_command(line.trim_start_matches('!').trim());

@@ -21,7 +21,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 24] = [
+const COMMANDS: [(&str, &str, &str); 26] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -42,6 +42,8 @@ const COMMANDS: [(&str, &str, &str); 24] = [
     ("resume", "[ID]", "continue another session, or the newest"),
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
+    ("clear", "", "start a new session, as /new"),
+    ("status", "", "show model, agent, mode, directory and session"),
     ("image", "[FILE …|clear]", "attach images to the next message, list them, or remove them"),
     ("edit", "", "write a message in $VISUAL or $EDITOR"),
     ("exit", "", "end the conversation"),
@@ -117,7 +119,11 @@ impl Conversation<'_> {
             }
             "resume" => self.resume(arguments)?,
             "fork" => self.fork()?,
-            "new" => drop(self.change_session(None)?),
+            "new" | "clear" => {
+                self.change_session(None)?;
+                self.say(messages::CHAT_NEW_SESSION);
+            }
+            "status" => self.show_header()?,
             "image" => self.attach_images(arguments)?,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
