@@ -242,7 +242,15 @@ const FIND_TESTS: &[&str] = &[
 const PRINTERS: &[&str] = &["basename", "dirname", "echo"];
 
 /// Commands that are safe exactly as written. Version queries of tools that read project files first are excluded.
-const WHOLE_COMMANDS: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
+const WHOLE_COMMANDS: &[&str] = &[
+    "java -version",
+    "node --version",
+    "node -v",
+    "python --version",
+    "python -V",
+    "python3 --version",
+    "python3 -V",
+];
 
 /// Returns the words of a command if all are literal and it has no assignments, substitutions, here-documents or
 /// redirections other than to `/dev/null`; else `None`.
@@ -256,19 +264,20 @@ pub(super) fn plain_words(simple: &SimpleCommand) -> Option<Vec<String>> {
 
 /// Checks that a word has no variables, globs, escapes or invisible characters.
 fn is_plain(word: &Word) -> bool {
-    let mut quote = None;
-    let all = word.raw.chars().all(|char| match quote {
-        None if matches!(char, '\'' | '"') => {
+    let (mut quote, mut before) = (None, ' ');
+    let all = word.raw.chars().all(|char| match (quote, std::mem::replace(&mut before, char)) {
+        (None, _) if matches!(char, '\'' | '"') => {
             quote = Some(char);
             true
         }
-        None => is_bare(char),
-        Some(open) if open == char => {
+        // A tilde is a home directory at the beginning of a word and after a colon or an equals sign only: not in `HEAD~1`.
+        (None, before) => is_bare(char) || char == '~' && before.is_ascii_alphanumeric(),
+        (Some(open), _) if open == char => {
             quote = None;
             true
         }
-        Some('"') if matches!(char, '$' | '`' | '\\' | '!') => false,
-        Some(_) => is_visible(char),
+        (Some('"'), _) if matches!(char, '$' | '`' | '\\' | '!') => false,
+        (Some(_), _) => is_visible(char),
     });
     all && word.is_literal
 }
@@ -398,10 +407,15 @@ mod tests {
     fn words_are_plain_or_none() {
         assert_eq!(plain("grep -n 'a $b' \"c d\" x.txt").unwrap(), ["grep", "-n", "a $b", "c d", "x.txt"]);
         assert_eq!(plain("ls 2>&1 >/dev/null </dev/null # b").unwrap(), ["ls"]);
+        assert_eq!(plain("git diff HEAD~1 a~").unwrap(), ["git", "diff", "HEAD~1", "a~"]);
         let odd = [
             "a $b",
             "a *",
             "a ~",
+            "a ~b",
+            "a b=~",
+            "a b:~/c",
+            "a 'b'~",
             "a \\b",
             "a 'b'\\c",
             "a \"$b\"",
@@ -433,6 +447,7 @@ mod tests {
             if let Some(words) = plain(&text) {
                 prop_assert!(!words.is_empty());
                 let unquoted: String = text.split('\'').step_by(2).collect();
+                let unquoted = ["a~", "b~", "c~"].iter().fold(unquoted, |text, revision| text.replace(revision, ""));
                 prop_assert!(text.contains(['"', '#', '>', '<']) || !unquoted.contains(['$', '|', '&', '`', '*', '~']));
             }
         }
