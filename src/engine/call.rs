@@ -334,7 +334,10 @@ impl Engine {
 
     /// Returns the grant that covers calls similar to this one, about which `rule` asks.
     pub(super) fn grant(&self, planned: &PlannedCall<'_>, rule: &str) -> Grant {
-        Grant::of(planned.tool.name(), &planned.args, &self.resolved(&planned.plan), rule)
+        let resolved = self.resolved(&planned.plan);
+        let verdict = resolved.command.as_deref().map(|command| self.verdict(command, &resolved));
+        let class = verdict.as_ref().map(|verdict| &verdict.class);
+        Grant::of(planned.tool.name(), &planned.args, &resolved, rule, class)
     }
 
     /// Decides on a call of `tool` with the effects `plan`, by refusals, guardrails, rules and mode. Without `args`, changes of

@@ -1,5 +1,6 @@
 //! Approvals that the user has granted for all similar calls, until the run or the conversation ends.
 
+use crate::command_class::CommandClass;
 use crate::policy::MODE_RULE_PREFIX;
 use agent_core::language::Language;
 use agent_messages as messages;
@@ -19,10 +20,12 @@ pub struct Grant {
 const EDIT_TOOLS: [&str; 3] = ["edit_file", "write_file", "apply_patch"];
 
 /// Programs whose calls are similar only if they are identical: what they destroy, where they reach or what they run is in their arguments.
-const EXACT_PROGRAMS: [&str; 33] = [
-    "bash", "chgrp", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec", "find",
-    "kill", "killall", "ln", "mkfs", "mv", "nice", "nohup", "pkill", "rm", "rmdir", "rsync", "scp", "sh",
-    "shred", "ssh", "sudo", "time", "wget", "xargs", "zsh",
+const EXACT_PROGRAMS: &[&str] = &[
+    "awk", "bash", "bunx", "busybox", "chgrp", "chmod", "chown", "cp", "curl", "dash", "dd", "deno", "doas",
+    "env", "eval", "exec", "find", "install", "kill", "killall", "ln", "lua", "mkfs", "mv", "nice", "node",
+    "nohup", "npx", "parallel", "perl", "php", "pipx", "pkill", "python", "python3", "rm", "rmdir", "rsync",
+    "ruby", "scp", "sed", "setsid", "sh", "shred", "ssh", "stdbuf", "sudo", "tee", "time", "timeout",
+    "truncate", "unlink", "uvx", "watch", "wget", "xargs", "zsh",
 ];
 
 /// Programs whose subcommand says what they do: without it, their calls are similar only if they are identical.
@@ -71,10 +74,12 @@ enum GrantScope {
 }
 
 impl Grant {
-    /// Creates the grant for calls similar to this one, about which `rule` asks. The plan must contain each file under all of its paths.
-    pub fn of(tool: &str, args: &Value, plan: &Plan, rule: &str) -> Self {
+    /// Creates the grant for calls similar to this one, about which `rule` asks. The plan must contain each file under all of its paths. `class` is the class
+    /// of its command: one that cannot be undone or reaches beyond the workspace is similar only to itself.
+    pub fn of(tool: &str, args: &Value, plan: &Plan, rule: &str, class: Option<&CommandClass>) -> Self {
         let is_of_mode = rule.starts_with(MODE_RULE_PREFIX);
-        let prefix = plan.command.as_deref().filter(|_| is_of_mode).and_then(command_prefix);
+        let is_confined = matches!(class, Some(CommandClass::Safe | CommandClass::Confine));
+        let prefix = plan.command.as_deref().filter(|_| is_of_mode && is_confined).and_then(command_prefix);
         let scope = match (&plan.host, prefix) {
             (None, Some(prefix)) => GrantScope::Prefix { prefix, others: other_arguments(args) },
             (None, _) if is_of_mode && EDIT_TOOLS.contains(&tool) => {
@@ -155,6 +160,7 @@ impl Grants {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_class::{CommandOptions, classify};
     use agent_tools::TouchedFile;
 
     const OF_MODE: &str = "mode.confirm-all";
@@ -162,7 +168,7 @@ mod tests {
     fn edit(path: &str, args: &str, rule: &str) -> Grant {
         let touched_files = vec![TouchedFile { path: path.into(), write: true }];
         let plan = Plan { touched_files, ..Plan::default() };
-        Grant::of("edit_file", &serde_json::from_str(args).unwrap(), &plan, rule)
+        Grant::of("edit_file", &serde_json::from_str(args).unwrap(), &plan, rule, None)
     }
 
     #[test]
@@ -179,7 +185,8 @@ mod tests {
 
     fn command(command: &str, rule: &str) -> Grant {
         let plan = Plan { command: Some(command.into()), summary: command.into(), ..Plan::default() };
-        Grant::of("run_command", &serde_json::json!({ "command": command }), &plan, rule)
+        let class = classify(command, &CommandOptions::default()).class;
+        Grant::of("run_command", &serde_json::json!({ "command": command }), &plan, rule, Some(&class))
     }
 
     #[test]
@@ -202,8 +209,22 @@ mod tests {
             assert!(!grants.contains(&command(other, OF_MODE)), "{other}");
         }
         assert!(!grants.contains(&command("pytest", "rules.3")));
-        for exact in ["rm -r build", "sh x.sh", "/bin/rm a", "make && touch x", "git -C a push", "curl x.org"]
-        {
+        // What cannot be undone or reaches beyond the workspace is never covered by the first words of another command.
+        grants.add(command("git checkout -b x", OF_MODE));
+        for asked in ["git reset --hard", "git checkout -- a", "git push --force", "timeout 5 rm -r b"] {
+            assert!(!grants.contains(&command(asked, OF_MODE)), "{asked}");
+        }
+        for exact in [
+            "rm -r build",
+            "sh x.sh",
+            "/bin/rm a",
+            "make && touch x",
+            "git -C a push",
+            "curl x.org",
+            "timeout 5 touch a",
+            "python3 a.py",
+            "git push",
+        ] {
             grants.add(command(exact, OF_MODE));
             assert!(grants.contains(&command(exact, OF_MODE)), "{exact}");
             assert!(!grants.contains(&command(&format!("{exact} more"), OF_MODE)), "{exact}");
@@ -214,7 +235,7 @@ mod tests {
     fn pages_of_one_host_are_alike() {
         let fetch = |host: &str, url: &str| {
             let plan = Plan { host: Some(host.into()), summary: url.into(), ..Plan::default() };
-            Grant::of("web_fetch", &Value::from(url), &plan, OF_MODE)
+            Grant::of("web_fetch", &Value::from(url), &plan, OF_MODE, None)
         };
         let grant = fetch("example.org", "http://example.org/a");
         assert_eq!(grant, fetch("example.org", "http://example.org/b"));

@@ -22,7 +22,13 @@ pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'sta
 
 /// Asks for the reason of a refusal, which the model reads.
 pub fn prompt_why(language: Language) -> &'static str {
-    language.pick("Why not? ", "¿Por qué no? ")
+    language.pick("Why not? (Esc and Enter = back) ", "¿Por qué no? (Esc y Intro = volver) ")
+}
+
+/// Line after too many keys that are no answer.
+pub fn prompt_given_up(language: Language) -> &'static str {
+    language
+        .pick("   Too many keys were no answer: refused.", "   Demasiadas teclas sin respuesta: rechazado.")
 }
 
 /// Line after a key that is no answer.
@@ -50,8 +56,8 @@ pub fn prompt_always(what: &str, language: Language) -> String {
 /// Scope of the answer `a`: all edits that only the mode asks about.
 pub fn always_scope_edits(language: Language) -> &'static str {
     language.pick(
-        "all edits of files that no other rule asks about",
-        "todas las ediciones por las que no pregunta otra regla",
+        "all file edits that only the mode asks about",
+        "todas las ediciones por las que solo pregunta el modo",
     )
 }
 

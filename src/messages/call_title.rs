@@ -89,3 +89,8 @@ pub fn call_more(lines: usize, key: Option<&str>, language: Language) -> String 
 pub fn call_whole(key: &str, language: Language) -> String {
     format!("   … {key} {}", language.pick("shows all of it", "lo muestra todo"))
 }
+
+/// Says after a command that it has more lines.
+pub fn call_more_lines(lines: usize, language: Language) -> String {
+    format!(" +{}", language.pick(pluralize(lines, "line"), format!("{lines} líneas")))
+}

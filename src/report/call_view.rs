@@ -2,12 +2,13 @@
 
 use agent_core::event::Event;
 use agent_core::language::Language;
-use agent_core::message::ToolResult;
+use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
 use agent_terminal::preview::{DEFAULT_ROWS, Preview, Row};
-use agent_terminal::{Style, Terminal, first_line, one_line};
+use agent_terminal::{Style, Terminal, first_line, one_line, truncate_middle};
 use agent_text::lines::pluralize;
 use agent_tools::run_command::exit_code_in;
+use serde_json::Value;
 use std::io;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct CallView {
     pub title: String,
     /// The style of the line: whether it succeeded, failed or was refused.
     pub style: Style,
+    /// The command, if its title does not show all of it.
+    command: Option<String>,
     /// What it printed, or the diff of what it changed; without what it is about.
     body: Body,
 }
@@ -46,24 +49,36 @@ enum Body {
 }
 
 impl CallView {
-    /// Returns the view of a `ToolCallEnd`; `None` for other events.
-    pub(super) fn of(event: &Event, language: Language) -> Option<Self> {
+    /// Returns the view of a `ToolCallEnd`; `None` for other events. `call` is the call, if it is known.
+    pub(super) fn of(event: &Event, call: Option<&ToolCall>, language: Language) -> Option<Self> {
         let Event::ToolCallEnd { name, summary, result, denial, simulated, duration_ms, .. } = event else {
             return None;
         };
-        let title = |summary: &str| messages::call_title(name, &one_line(summary, TITLE_CHARS), language);
+        let command = call.filter(|call| call.name == "run_command").and_then(command_of);
+        let lines = command.as_deref().map_or(0, |command| command.trim().lines().count());
+        // The end of a long command can be its most important part.
+        let command = command.filter(|command| lines > 1 || command.chars().count() > TITLE_CHARS);
+        let title = |summary: &str| {
+            let more = if lines > 1 { messages::call_more_lines(lines - 1, language) } else { String::new() };
+            messages::call_title(name, &format!("{}{more}", truncate_middle(summary, TITLE_CHARS)), language)
+        };
         if let Some(denial) = denial {
             let why = messages::call_refused(&first_line(&denial.reason, TITLE_CHARS), language);
             let title = format!("{} {why}", title(summary));
-            return Some(Self { title, style: Style::Warning, body: Body::Nothing });
+            return Some(Self { title, style: Style::Warning, command, body: Body::Nothing });
         }
         let text = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
         let duration = Duration::from_millis(*duration_ms);
         if result.is_error {
             let (why, lines) = failure(name, text);
-            let why = messages::call_failed(&one_line(&why, TITLE_CHARS), duration);
+            let why = messages::call_failed(one_line(&why, TITLE_CHARS).trim_end_matches('.'), duration);
             let body = Body::Output { lines, most: FAILURE_LINES, is_failure: true };
-            return Some(Self { title: format!("{} {why}", title(summary)), style: Style::Error, body });
+            return Some(Self {
+                title: format!("{} {why}", title(summary)),
+                style: Style::Error,
+                command,
+                body,
+            });
         }
         let (about, body) = success(name, result, summary);
         let mut title =
@@ -73,25 +88,24 @@ impl CallView {
         } else {
             title.push_str(&messages::call_took(duration));
         }
-        Some(Self { title, style: Style::Success, body })
+        Some(Self { title, style: Style::Success, command, body })
     }
 
-    /// Prints the rows below the title, as many as a person wants to see at once, and that `key` shows the others; returns how many lines are left
-    /// out. A diff that the user has just approved is not shown again.
+    /// Prints the rows below the title, as many as a person wants to see at once, and that `key` shows the others. A diff that the user has just approved is not shown again.
     pub(super) fn print_rows(
         &self,
         terminal: &Terminal,
         indent: &str,
         key: Option<&str>,
         language: Language,
-    ) -> io::Result<usize> {
-        let (mut rows, left_out) = self.rows(terminal);
+    ) -> io::Result<()> {
+        let (mut rows, left_out, is_cut) = self.rows(terminal);
         match &self.body {
             Body::Output { is_failure, most: 1.., .. } if left_out > 0 => {
                 let more = vec![(Style::Dim, messages::call_more(left_out, key, language))];
                 rows.insert(if *is_failure { 0 } else { rows.len() }, more);
             }
-            Body::Diff(_) if left_out > 0 => {
+            _ if is_cut => {
                 rows.extend(key.map(|key| vec![(Style::Dim, messages::call_whole(key, language))]));
             }
             _ => {}
@@ -99,41 +113,55 @@ impl CallView {
         for row in &mut rows {
             row.insert(0, (Style::Plain, indent.to_owned()));
         }
-        terminal.eprint_rows(&rows)?;
-        Ok(left_out)
+        terminal.eprint_rows(&rows)
     }
 
-    /// Returns the rows below the title, and how many lines are left out.
-    fn rows(&self, terminal: &Terminal) -> (Vec<Row>, usize) {
+    /// Returns the rows below the title, how many lines are left out, and whether one is shown in part.
+    fn rows(&self, terminal: &Terminal) -> (Vec<Row>, usize, bool) {
         match &self.body {
-            Body::Nothing => (Vec::new(), 0),
-            Body::Diff(diff) if terminal.was_approved(diff) => (Vec::new(), 0),
+            Body::Nothing => (Vec::new(), 0, false),
+            Body::Diff(diff) if terminal.was_approved(diff) => (Vec::new(), 0, false),
             Body::Diff(diff) => {
                 let rows = terminal
                     .height()
                     .map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
                 let preview = Preview::fitting(diff, rows.max(OUTPUT_LINES), usize::from(terminal.width()));
-                (preview.rows, usize::from(preview.is_cut))
+                (preview.rows, 0, preview.is_cut)
             }
             Body::Output { lines, most, is_failure } => {
                 let left_out = lines.len().saturating_sub(*most);
                 let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
                 let shown =
                     if *is_failure { lines.get(left_out..) } else { lines.get(..lines.len().min(*most)) };
-                let rows = shown.unwrap_or_default().iter().map(|line| output_row(&one_row(line, columns)));
-                (rows.collect(), left_out)
+                let lines = shown.unwrap_or_default();
+                let shown: Vec<String> = lines.iter().map(|line| one_row(line, columns)).collect();
+                let is_cut = lines
+                    .iter()
+                    .zip(&shown)
+                    .any(|(line, shown)| shown.ends_with('…') && !line.ends_with('…'));
+                (shown.iter().map(|line| output_row(line)).collect(), left_out, is_cut)
             }
         }
     }
 
-    /// Returns everything that it printed, or the whole diff; empty if there is nothing.
+    /// Returns everything that it printed, or the whole diff, below the command if the title does not show all of it; empty if there is nothing.
     pub(super) fn whole(&self) -> Vec<Row> {
-        match &self.body {
+        let command = self.command.iter().flat_map(|command| command.lines());
+        let command =
+            command.map(|line| vec![(Style::Dim, "   $ ".to_owned()), (Style::Plain, line.to_owned())]);
+        let body = match &self.body {
             Body::Nothing => Vec::new(),
             Body::Diff(diff) => Preview::whole(diff).rows,
             Body::Output { lines, .. } => lines.iter().map(|line| output_row(line)).collect(),
-        }
+        };
+        command.chain(body).collect()
     }
+}
+
+/// Returns the command of a call of `run_command`.
+fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    arguments.get("command").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn output_row(line: &str) -> Row {
@@ -247,7 +275,7 @@ mod tests {
         let result =
             ToolResult { call_id: String::new(), text: text.to_owned(), is_error, images: Vec::new() };
         let event = serde_json::json!({"type": "tool_call_end", "name": name, "summary": summary, "result": result, "duration_ms": 1_234});
-        let view = CallView::of(&serde_json::from_value(event).unwrap(), Language::En).unwrap();
+        let view = CallView::of(&serde_json::from_value(event).unwrap(), None, Language::En).unwrap();
         let [out, err]: [Box<dyn io::Write + Send>; 2] = [Box::new(io::sink()), Box::new(io::sink())];
         let terminal =
             Terminal::with_streams(StreamInfo::default(), &TerminalEnvironment::default(), out, err);
@@ -273,7 +301,7 @@ mod tests {
                 "Find \"*.py\" in . (1 file), 1.2 s",
             ),
             ("run_command", "false", "Error: Command failed with exit_code: 1", "$ false ✗ exit 1, 1.2 s"),
-            ("edit_file", "a.py", "Error: No such text.\nRead it.", "Edit a.py ✗ No such text., 1.2 s"),
+            ("edit_file", "a.py", "Error: No such text.\nRead it.", "Edit a.py ✗ No such text, 1.2 s"),
             ("issues__list", "open", "12 issues", "issues__list open, 1.2 s"),
         ] {
             assert_eq!(seen(name, summary, result).0, title);
@@ -307,5 +335,29 @@ mod tests {
         assert_eq!(one_row(&"x".repeat(1_000), 10), format!("{}…", "x".repeat(9)));
         assert_eq!(one_row(&"宽".repeat(100), 10), "宽宽宽宽…");
         assert_eq!(one_row("\u{1b}[2J", 4), "…");
+    }
+
+    #[test]
+    fn u01_of_a_long_command_the_end_is_shown_and_all_of_it_on_request() {
+        for (command, end) in [
+            ("true\nrm -f a\ntrue".to_owned(), " +2 lines"),
+            (format!("true {}; rm -f a", "x".repeat(300)), "; rm -f a"),
+        ] {
+            let summary = command.lines().next().unwrap().to_owned();
+            let result = ToolResult {
+                call_id: "c".to_owned(),
+                text: "exit_code: 0".to_owned(),
+                is_error: false,
+                images: Vec::new(),
+            };
+            let event = serde_json::json!({"type": "tool_call_end", "name": "run_command", "summary": summary, "result": result, "duration_ms": 1});
+            let call =
+                ToolCall::new("c", "run_command", serde_json::json!({ "command": command }).to_string());
+            let view =
+                CallView::of(&serde_json::from_value(event).unwrap(), Some(&call), Language::En).unwrap();
+            assert!(view.title.ends_with(end), "{}", view.title);
+            let whole: String = view.whole().into_iter().flatten().map(|(_, text)| text).collect();
+            assert!(whole.contains("rm -f a"), "{whole}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::call_view::CallView;
 use crate::human_log::HumanLog;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
+use agent_core::message::ToolCall;
 use agent_core::run_result::{InstructionFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
@@ -13,7 +14,7 @@ use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::preview::Row;
 use agent_terminal::{StdoutTarget, Style, Terminal, one_line};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub struct ChatLog {
     streamed: bool,
     /// Whether a step of this run has begun: what comes before are notices that each run repeats.
     has_begun: bool,
+    /// The calls that have begun and not ended.
+    calls: HashMap<String, ToolCall>,
     /// Text shown since the last tool call.
     shown_text: String,
     answer_shown: AnswerShown,
@@ -89,6 +92,7 @@ impl ChatLog {
             shows_text,
             streamed: false,
             has_begun: false,
+            calls: HashMap::new(),
             shown_text: String::new(),
             answer_shown: AnswerShown::default(),
         }
@@ -110,16 +114,18 @@ impl ChatLog {
     }
 
     /// Prints what a call did, and the beginning of what it printed.
-    fn tool_end(&mut self, event: &Event) -> io::Result<()> {
+    fn tool_end(&mut self, event: &Event, call_id: &str) -> io::Result<()> {
         let language = self.log.language();
-        let Some(view) = CallView::of(event, language) else { return Ok(()) };
+        let call = self.calls.remove(call_id);
+        let Some(view) = CallView::of(event, call.as_ref(), language) else { return Ok(()) };
         self.end_text()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
         self.terminal
             .eprint_rows(&[vec![(view.style, bullet.to_owned()), (Style::Plain, view.title.clone())]])?;
-        let left_out = view.print_rows(&self.terminal, "", Some(messages::CHAT_KEY_OUTPUT), language)?;
-        if left_out > 0 {
-            self.memory.add_output(view.title.clone(), view.whole());
+        view.print_rows(&self.terminal, "", Some(messages::CHAT_KEY_OUTPUT), language)?;
+        let whole = view.whole();
+        if !whole.is_empty() {
+            self.memory.add_output(view.title, whole);
         }
         Ok(())
     }
@@ -129,7 +135,7 @@ impl ChatLog {
         let answer = result.output.text();
         let answer = answer.trim();
         self.answer_shown.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
-        if result.status == Status::Success && result.permission_denials.is_empty() {
+        if result.status == Status::Success {
             return Ok(());
         }
         if result.stop_reason == Some(StopReason::UserInterrupt) {
@@ -170,11 +176,12 @@ impl EventSink for ChatLog {
             }
             Event::Instructions { file } if is_unchanged(file) => Ok(()),
             Event::SessionStart { .. } => Ok(()),
-            Event::ToolCallStart { .. } => {
+            Event::ToolCallStart { call, .. } => {
                 self.shown_text.clear();
+                self.calls.insert(call.id.clone(), call.clone());
                 self.end_text()
             }
-            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
+            event @ Event::ToolCallEnd { result, .. } => self.tool_end(event, &result.call_id),
             Event::Retry { .. } | Event::ModelFailed { .. } | Event::ModelSwitched { .. } => {
                 self.end_text()?;
                 self.shown_text.clear();

@@ -283,9 +283,9 @@ impl HumanLog {
             None => (Style::Success, self.log_style.tool_ok(call, *simulated)),
         };
         self.log(Verbosity::Human, style, &line)?;
-        match CallView::of(event, self.language()) {
+        match CallView::of(event, None, self.language()) {
             Some(view) if self.terminal.has_icons() && self.detail <= Verbosity::Human => {
-                view.print_rows(&self.terminal, "      ", None, self.language()).map(drop)
+                view.print_rows(&self.terminal, "      ", None, self.language())
             }
             _ => Ok(()),
         }

@@ -212,6 +212,10 @@ fn begins_block(block: &str, line: &str) -> bool {
 
 /// Returns the rows of a block on a terminal of `width` columns.
 fn render(source: &str, width: usize) -> Vec<Row> {
+    let first = source.lines().next().unwrap_or_default();
+    if (first.starts_with("    ") || first.starts_with('\t')) && !begins_block("", first.trim_start()) {
+        return source.lines().map(|line| vec![(Style::Code, line.to_owned())]).collect();
+    }
     // The block can be a part of an item whose beginning is finished: its indent stays, and is no sign of code.
     let indent: String = source.chars().take_while(|char| *char == ' ').collect();
     let lines = source.split_inclusive('\n').map(|line| {
@@ -419,7 +423,10 @@ impl Renderer<'_> {
         let (next, second) = (after.next(), after.next());
         let is_in_word =
             next.is_some_and(|char| !char.is_whitespace()) && second.is_some_and(char::is_alphanumeric);
-        before.is_none_or(is_edge) && next.is_none_or(is_edge) && !is_in_word
+        // `__init__` is a name, not strong.
+        let text = self.source.get(range.clone()).unwrap_or_default();
+        let is_name = text.starts_with('_') && !text.contains(char::is_whitespace);
+        before.is_none_or(is_edge) && next.is_none_or(is_edge) && !is_in_word && !is_name
     }
 
     /// Shows the address of a link after its text, unless the text is the address.

@@ -92,6 +92,8 @@ fn u04_lists_tables_links_and_code_are_drawn() {
         ),
         ("1. one\n2. two\n   more\n10. ten", &["1. one", "2. two", "   more", "10. ten"]),
         ("- a\n\n    further\n", &["• a", "", "    further"]),
+        ("so:\n\n    if x:\n        return 1\n", &["so:", "", "    if x:", "        return 1"]),
+        ("- a\n\n    - b\n", &["• a", "", "    • b"]),
         ("| a | bcd |\n|---|---|\n| **1** | `2` |\n", &["a │ bcd", "──┼────", "1 │ 2"]),
         ("[docs](https://x.org) and <https://y.org>", &["docs (https://x.org) and https://y.org"]),
         (
@@ -117,6 +119,7 @@ fn u04_what_is_no_mark_is_shown_as_it_is_written() {
         "5*x + 3*y",
         "**open",
         "a_b_c and __init__.py",
+        "if __name__ == \"__main__\":",
         "#!/bin/sh",
         "<b>text</b>",
     ] {

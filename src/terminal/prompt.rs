@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Invalid answers before the prompt counts as refused: a terminal that sends noise must not cause an endless loop.
-const MAX_TRIES: usize = 5;
+const MAX_TRIES: usize = 20;
 /// Maximum bytes read of an answer: the longest line that a terminal delivers (termios(3)).
 const ANSWER_BYTES: usize = 4096;
 /// Maximum characters of the user's reason that are sent to the model.
@@ -218,7 +218,11 @@ impl Terminal {
                     self.print_prompt(messages::prompt_why(question.language))?;
                     let why = read_line().await?;
                     self.end_prompt();
-                    let why = one_line(why.unwrap_or_default().trim(), REASON_CHARS);
+                    let why = why.unwrap_or_default();
+                    if why.contains(ESCAPE) {
+                        continue;
+                    }
+                    let why = one_line(why.trim(), REASON_CHARS);
                     return Ok(PromptAnswer::No((!why.is_empty()).then_some(why)));
                 }
                 _ => {}
@@ -232,6 +236,7 @@ impl Terminal {
                 None => self.eprintln(Style::Warning, messages::prompt_no_such_key(question.language))?,
             }
         }
+        self.eprintln(Style::Warning, messages::prompt_given_up(question.language))?;
         Ok(PromptAnswer::No(None))
     }
 
@@ -258,7 +263,11 @@ impl Terminal {
     fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<bool> {
         let rows = self.height().map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
         let (rows, width) = (rows.clamp(MIN_ROWS, DEFAULT_ROWS), usize::from(self.width()));
-        let preview = question.preview.map(|text| Preview::fitting(text, rows, width));
+        // A command of one line stands in the question.
+        let is_repeated =
+            |text: &&str| text.trim().lines().count() == 1 && question.title.contains(text.trim());
+        let preview = question.preview.filter(|text| !is_repeated(text));
+        let preview = preview.map(|text| Preview::fitting(text, rows, width));
         self.eprintln(Style::Bold, &short(question.title))?;
         if let Some(preview) = &preview {
             self.eprint_rows(&preview.rows)?;

@@ -1,5 +1,6 @@
 //! Unified diffs, whole for approvals and truncated for the model, with a time limit.
 
+use crate::lines::one_line;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{DiffOp, group_diff_ops};
 use std::collections::HashMap;
@@ -37,6 +38,8 @@ pub fn unified_full(path: &str, old: &str, new: &str) -> String {
     let mut diff = String::new();
     for hunk in group_diff_ops(compare_lines(&old, &new), CONTEXT_LINES) {
         if diff.is_empty() {
+            // A name with a line break would forge a line.
+            let path = one_line(path, usize::MAX);
             let _ = write!(diff, "--- a/{path}\n+++ b/{path}\n");
         }
         push_hunk(&mut diff, &hunk, before, &old, &new);

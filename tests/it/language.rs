@@ -143,7 +143,7 @@ fn o23_questions_are_asked_in_the_language_that_is_set() {
         &[
             "¿Puedo escribir new.txt",
             "Se pregunta porque los cambios de archivos requieren aprobación (modo confirm-sensitive)",
-            "a permite de ahora en adelante: todas las ediciones por las que no pregunta otra regla",
+            "a permite de ahora en adelante: todas las ediciones por las que solo pregunta el modo",
             "y = sí, a = siempre",
         ],
     );

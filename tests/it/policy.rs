@@ -194,10 +194,7 @@ fn s23_what_is_allowed_from_now_on_is_said_and_nothing_else_is() {
     let server = Server::calls(calls);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     let shown = run.answer("a\r");
-    assert!(
-        shown.contains("a allows from now on: all edits of files that no other rule asks about"),
-        "{shown}"
-    );
+    assert!(shown.contains("a allows from now on: all file edits that only the mode asks about"), "{shown}");
     let shown = run.answer("a\r");
     assert!(shown.contains("a allows from now on: simple commands that begin with `touch made`"), "{shown}");
     let shown = run.answer("n\r");

@@ -230,7 +230,7 @@ fn row_of(function: &str) -> Option<Row> {
     let family = match letters {
         "lc" if prefix == "lc" => return Some(("L-C".to_owned(), 0)),
         "lr" => "L-R".to_owned(),
-        "l" | "t" | "s" | "k" | "o" | "f" | "m" | "h" | "a" | "b" => letters.to_uppercase(),
+        "l" | "t" | "s" | "k" | "o" | "f" | "m" | "h" | "a" | "b" | "u" => letters.to_uppercase(),
         _ => return None,
     };
     Some((family, prefix[letters.len()..].parse().ok()?))

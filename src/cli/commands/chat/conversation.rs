@@ -254,7 +254,8 @@ impl<'a> Conversation<'a> {
                 let text = if result.is_error { rest } else { &result.text };
                 self.app.notify(Style::Plain, &printed(text).join("\n"));
                 if result.is_error {
-                    self.app.notify(Style::Error, first.strip_prefix("Error: ").unwrap_or(first));
+                    let why = first.strip_prefix("Error: ").unwrap_or(first);
+                    self.app.notify(Style::Error, &messages::call_failed(why, Duration::ZERO));
                 }
                 self.ran.push((command.to_owned(), result.text));
             }
