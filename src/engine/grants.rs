@@ -5,6 +5,7 @@ use crate::policy::MODE_RULE_PREFIX;
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_tools::Plan;
+use agent_tools::toolbox::EDIT_TOOLS;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -15,9 +16,6 @@ pub struct Grant {
     tool: String,
     scope: GrantScope,
 }
-
-/// The tools that edit files. A call of one of them is like each other, if only the mode asks about it.
-const EDIT_TOOLS: [&str; 3] = ["edit_file", "write_file", "apply_patch"];
 
 /// Programs whose calls are similar only if they are identical: what they destroy, where they reach or what they run is in their arguments.
 const EXACT_PROGRAMS: &[&str] = &[

@@ -7,7 +7,7 @@ use agent_text::lines::one_line;
 const NAME_CHARS: usize = 60;
 
 /// Prefix of the agent's own messages to the model.
-const SYSTEM_PREFIX: &str = "[SYSTEM] ";
+pub const SYSTEM_PREFIX: &str = "[SYSTEM] ";
 
 /// Message to the model when its answer announces an action without a tool call.
 pub const ANNOUNCED_ACTION: &str = "[SYSTEM] Your answer announces an action, but it contains no tool call, so nothing was done. If the action is \

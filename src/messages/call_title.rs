@@ -5,46 +5,31 @@ use agent_core::language::Language;
 use agent_text::lines::pluralize;
 use std::time::Duration;
 
-/// Time after which a title tells how long the call took.
+/// Shortest duration that a title shows.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The verb of a tool, as in "May I … FILE?" and "… FILE".
-struct Verb {
-    question: &'static str,
-    title: &'static str,
-}
-
-/// Returns the verb of a built-in tool.
-fn verb(tool: &str, language: Language) -> Option<Verb> {
-    let (question, title) = match (tool, language) {
-        ("run_command", Language::En) => ("run", "$"),
-        ("run_command", Language::Es) => ("ejecutar", "$"),
-        ("read_file", Language::En) => ("read", "Read"),
-        ("read_file", Language::Es) => ("leer", "Leer"),
-        ("list_files", Language::En) => ("list", "List"),
-        ("list_files", Language::Es) => ("listar", "Listar"),
-        ("find_files", Language::En) => ("find", "Find"),
-        ("grep" | "search_code", Language::En) => ("search for", "Search"),
-        ("find_files" | "grep" | "search_code", Language::Es) => ("buscar", "Buscar"),
-        ("edit_file", Language::En) => ("edit", "Edit"),
-        ("edit_file", Language::Es) => ("editar", "Editar"),
-        ("write_file", Language::En) => ("write", "Write"),
-        ("write_file", Language::Es) => ("escribir", "Escribir"),
-        ("apply_patch", Language::En) => ("patch", "Patch"),
-        ("apply_patch", Language::Es) => ("modificar", "Modificar"),
-        ("delete_file", Language::En) => ("delete", "Delete"),
-        ("delete_file", Language::Es) => ("borrar", "Borrar"),
-        ("web_fetch", Language::En) => ("fetch", "Fetch"),
-        ("web_fetch", Language::Es) => ("descargar", "Descargar"),
+/// Returns the verb of a built-in tool, as in "May I … FILE?" and "… FILE".
+fn verbs(tool: &str, language: Language) -> Option<(&'static str, &'static str)> {
+    let (english, spanish) = match tool {
+        "run_command" => (("run", "$"), ("ejecutar", "$")),
+        "read_file" => (("read", "Read"), ("leer", "Leer")),
+        "list_files" => (("list", "List"), ("listar", "Listar")),
+        "find_files" => (("find", "Find"), ("buscar", "Buscar")),
+        "grep" | "search_code" => (("search for", "Search"), ("buscar", "Buscar")),
+        "edit_file" => (("edit", "Edit"), ("editar", "Editar")),
+        "write_file" => (("write", "Write"), ("escribir", "Escribir")),
+        "apply_patch" => (("patch", "Patch"), ("modificar", "Modificar")),
+        "delete_file" => (("delete", "Delete"), ("borrar", "Borrar")),
+        "web_fetch" => (("fetch", "Fetch"), ("descargar", "Descargar")),
         _ => return None,
     };
-    Some(Verb { question, title })
+    Some(language.pick(english, spanish))
 }
 
 /// Asks whether a call may run; `summary` is its one-line summary.
 pub fn call_question(tool: &str, summary: &str, language: Language) -> String {
-    let what = match verb(tool, language) {
-        Some(Verb { question, .. }) => format!("{question} {summary}"),
+    let what = match verbs(tool, language) {
+        Some((question, _)) => format!("{question} {summary}"),
         None => format!("{} {tool} {summary}", language.pick("call", "llamar a")),
     };
     match language {
@@ -55,7 +40,7 @@ pub fn call_question(tool: &str, summary: &str, language: Language) -> String {
 
 /// Says what a finished call did; `summary` is its one-line summary.
 pub fn call_title(tool: &str, summary: &str, language: Language) -> String {
-    let verb = verb(tool, language).map_or(tool, |verb| verb.title);
+    let verb = verbs(tool, language).map_or(tool, |(_, title)| title);
     format!("{verb} {summary}").trim_end().to_owned()
 }
 
@@ -81,8 +66,11 @@ pub fn call_took(duration: Duration) -> String {
 
 /// Line about what a call printed and is not shown; `key` shows it.
 pub fn call_more(lines: usize, key: Option<&str>, language: Language) -> String {
-    let more = language.pick(pluralize(lines, "line"), format!("{lines} líneas"));
-    format!("   … +{more}{}", key.map(|key| format!(" ({key})")).unwrap_or_default())
+    format!(
+        "   …{}{}",
+        call_more_lines(lines, language),
+        key.map(|key| format!(" ({key})")).unwrap_or_default()
+    )
 }
 
 /// Line below a diff that is shown in part; `key` shows it whole.

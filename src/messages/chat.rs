@@ -6,11 +6,11 @@ use agent_core::language::Language;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 
-/// Part of the system message where a person reads the answers.
+/// Part of the system message of a run whose answers a person reads.
 pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with a user, who reads each of your answers and can reply. When a \
      decision is the user's, ask: a short question without a tool call is then your answer.";
 
-/// Part of the system message where nobody can reply.
+/// Part of the system message of a run without a person.
 pub const UNATTENDED_INSTRUCTIONS: &str = "# Unattended\nNobody answers questions: never ask. Choose the most reasonable reading of the task, state \
      your assumption in one line, and continue until it is done or cannot be.";
 

@@ -4,10 +4,12 @@ use agent_core::event::Event;
 use agent_core::language::Language;
 use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
-use agent_terminal::preview::{DEFAULT_ROWS, Preview, Row};
-use agent_terminal::{Style, Terminal, first_line, one_line, truncate_middle};
+use agent_terminal::preview::{Preview, Row};
+use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
 use agent_text::lines::pluralize;
-use agent_tools::run_command::exit_code_in;
+use agent_tools::TypedTool;
+use agent_tools::run_command::{RunCommand, exit_code_in};
+use agent_tools::toolbox::EDIT_TOOLS;
 use serde_json::Value;
 use std::io;
 use std::time::Duration;
@@ -22,8 +24,6 @@ const TITLE_CHARS: usize = 160;
 const ROWS_AROUND: u16 = 6;
 /// Columns before a line of output.
 const INDENT_COLUMNS: u16 = 11;
-/// The tools whose result ends with the diff of what they changed.
-const EDIT_TOOLS: [&str; 3] = ["edit_file", "apply_patch", "write_file"];
 
 /// A finished call.
 pub(super) struct CallView {
@@ -54,7 +54,7 @@ impl CallView {
         let Event::ToolCallEnd { name, summary, result, denial, simulated, duration_ms, .. } = event else {
             return None;
         };
-        let command = call.filter(|call| call.name == "run_command").and_then(command_of);
+        let command = call.filter(|call| call.name == RunCommand::NAME).and_then(command_of);
         let lines = command.as_deref().map_or(0, |command| command.trim().lines().count());
         // The end of a long command can be its most important part.
         let command = command.filter(|command| lines > 1 || command.chars().count() > TITLE_CHARS);
@@ -67,7 +67,7 @@ impl CallView {
             let title = format!("{} {why}", title(summary));
             return Some(Self { title, style: Style::Warning, command, body: Body::Nothing });
         }
-        let text = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
+        let text = without_label(&result.text);
         let duration = Duration::from_millis(*duration_ms);
         if result.is_error {
             let (why, lines) = failure(name, text);
@@ -122,10 +122,7 @@ impl CallView {
             Body::Nothing => (Vec::new(), 0, false),
             Body::Diff(diff) if terminal.was_approved(diff) => (Vec::new(), 0, false),
             Body::Diff(diff) => {
-                let rows = terminal
-                    .height()
-                    .map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
-                let preview = Preview::fitting(diff, rows.max(OUTPUT_LINES), usize::from(terminal.width()));
+                let preview = terminal.preview(diff, ROWS_AROUND);
                 (preview.rows, 0, preview.is_cut)
             }
             Body::Output { lines, most, is_failure } => {
@@ -133,13 +130,9 @@ impl CallView {
                 let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
                 let shown =
                     if *is_failure { lines.get(left_out..) } else { lines.get(..lines.len().min(*most)) };
-                let lines = shown.unwrap_or_default();
-                let shown: Vec<String> = lines.iter().map(|line| one_row(line, columns)).collect();
-                let is_cut = lines
-                    .iter()
-                    .zip(&shown)
-                    .any(|(line, shown)| shown.ends_with('…') && !line.ends_with('…'));
-                (shown.iter().map(|line| output_row(line)).collect(), left_out, is_cut)
+                let shown = shown.unwrap_or_default().iter().map(|line| truncate_end(line, columns));
+                let (shown, cut): (Vec<String>, Vec<bool>) = shown.unzip();
+                (shown.iter().map(|line| output_row(line)).collect(), left_out, cut.contains(&true))
             }
         }
     }
@@ -168,33 +161,43 @@ fn output_row(line: &str) -> Row {
     vec![(Style::Dim, "   │ ".to_owned()), (Style::Plain, line.to_owned())]
 }
 
-/// Returns a line that fits on one row, with tabs as spaces.
-fn one_row(line: &str, columns: usize) -> String {
-    let line = line.replace('\t', "    ");
-    let mut shown = line.trim_end().to_owned();
-    let mut is_cut = false;
-    while agent_terminal::row_count(&shown, columns.max(1)) > 1 {
-        // A long line is cut in large steps first.
-        let chars = shown.chars().count();
-        let keep = if chars > 2 * columns { 2 * columns } else { chars - 1 };
-        shown = shown.chars().take(keep).collect();
-        is_cut = true;
-    }
-    if is_cut {
-        shown.pop();
-        shown.push('…');
-    }
-    shown
-}
-
 /// Returns why a call failed, and what it printed.
 fn failure(name: &str, text: &str) -> (String, Vec<String>) {
-    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    if name == "run_command" {
-        let why = exit_code_in(text).map_or_else(|| first.to_owned(), |code| format!("exit {code}"));
-        return (why, printed(rest));
+    if name == RunCommand::NAME {
+        return failed_command(text);
     }
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     (first.to_owned(), rest.lines().map(str::to_owned).collect())
+}
+
+/// What a command printed, and why it failed if it did.
+pub struct CommandOutput {
+    /// The lines of its output and of its errors.
+    pub lines: Vec<String>,
+    /// How it failed: `exit 1`, or a sentence.
+    pub failure: Option<String>,
+}
+
+impl CommandOutput {
+    /// Reads the result of a call of `run_command`.
+    pub fn of(result: &ToolResult) -> Self {
+        if !result.is_error {
+            return Self { lines: printed(&result.text), failure: None };
+        }
+        let (why, lines) = failed_command(without_label(&result.text));
+        Self { lines, failure: Some(why) }
+    }
+}
+
+/// Returns the text of a failed call without the label for the model.
+fn without_label(text: &str) -> &str {
+    text.strip_prefix("Error: ").unwrap_or(text)
+}
+
+fn failed_command(text: &str) -> (String, Vec<String>) {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let why = exit_code_in(text).map_or_else(|| first.to_owned(), |code| format!("exit {code}"));
+    (why, printed(rest))
 }
 
 /// Returns the summary and a note for the title, and what is shown below it.
@@ -248,7 +251,7 @@ fn read_note(first: &str) -> Option<String> {
 }
 
 /// Returns what a command printed: the result for the model without its labels.
-pub fn printed(text: &str) -> Vec<String> {
+fn printed(text: &str) -> Vec<String> {
     let mut labels = vec!["stdout:", "stderr:"];
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.last() == Some(&"exit_code: 0") {
@@ -327,14 +330,6 @@ mod tests {
             format!("Error: Command failed with exit_code: 2\nstdout:\n{}stderr:\nwhy", lines(1..=20));
         let rows = seen("run_command", "seq", &result).1;
         assert_eq!((rows.len(), rows[0].as_str(), rows[9].as_str()), (10, "   │ 12", "   │ why"));
-    }
-
-    #[test]
-    fn a_line_takes_one_row() {
-        assert_eq!(one_row("a\tb", 10), "a    b");
-        assert_eq!(one_row(&"x".repeat(1_000), 10), format!("{}…", "x".repeat(9)));
-        assert_eq!(one_row(&"宽".repeat(100), 10), "宽宽宽宽…");
-        assert_eq!(one_row("\u{1b}[2J", 4), "…");
     }
 
     #[test]

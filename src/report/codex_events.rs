@@ -11,21 +11,16 @@ use agent_core::stop_reason::{Status, StopReason};
 use agent_mcp::definition::server_and_tool;
 use agent_messages as messages;
 use agent_tools::TypedTool;
-use agent_tools::apply_patch::ApplyPatch;
 use agent_tools::delete_file::DeleteFile;
-use agent_tools::edit_file::EditFile;
 use agent_tools::run_command::{RunCommand, exit_code_in};
-use agent_tools::toolbox::CALL_TOOL;
+use agent_tools::toolbox::{CALL_TOOL, EDIT_TOOLS};
 use agent_tools::web_search::WebSearch;
-use agent_tools::write_file::WriteFile;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Name under which this program's own tools appear as tools of a server: Codex has no items for them.
 const OWN_SERVER: &str = "agent";
-/// The tools whose calls are items of the type `file_change`.
-const FILE_TOOLS: [&str; 4] = [WriteFile::NAME, EditFile::NAME, ApplyPatch::NAME, DeleteFile::NAME];
 
 /// A line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -330,7 +325,7 @@ impl ItemDetails {
                 exit_code: None,
                 status,
             },
-            name if FILE_TOOLS.contains(&name) => {
+            name if EDIT_TOOLS.contains(&name) || name == DeleteFile::NAME => {
                 // Until the changes are known; of a patch they are not.
                 let kind = if name == DeleteFile::NAME { "delete" } else { "update" };
                 let path = Some(text("path")).filter(|path| !path.is_empty());

@@ -4,7 +4,7 @@ use agent_core::event::{Event, Record};
 use agent_core::event_sink::EventSink;
 use agent_core::language::Language;
 use agent_messages as messages;
-use agent_terminal::preview::{DEFAULT_ROWS, Preview};
+use agent_terminal::preview::{MAX_ROWS, Preview};
 use agent_terminal::{Style, Terminal, one_line};
 use std::io;
 use std::sync::Arc;
@@ -43,8 +43,7 @@ impl DryRunPlan {
         let shown = answer.split_once("\n\n").map_or("", |(_, preview)| preview);
         let [tool, line] = [tool, summary].map(|text| one_line(text, LINE_CHARS));
         let is_new = !shown.is_empty() && shown != summary;
-        let preview =
-            is_new.then(|| Preview::fitting(shown, DEFAULT_ROWS, usize::from(self.terminal.width())));
+        let preview = is_new.then(|| Preview::fitting(shown, MAX_ROWS, usize::from(self.terminal.width())));
         self.actions.push(Action { call: format!("{tool} {line}"), preview });
     }
 

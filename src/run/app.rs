@@ -45,6 +45,20 @@ impl App {
     /// Creates the context of this process, with its streams and its signals.
     pub fn new(environment: Environment) -> Self {
         let terminal = Terminal::new(&TerminalEnvironment::from_variables(environment.variables()));
+        Self::with_terminal(environment, terminal)
+    }
+
+    /// Creates a context for runs inside another program: output goes to `terminal`, and no signal handler is installed. `launcher` starts commands: the path
+    /// of a program whose `main` is [`program::main`](crate::program::main).
+    pub fn embedded(environment: Environment, terminal: Terminal, launcher: PathBuf) -> Self {
+        Self {
+            launcher: Some(launcher),
+            interrupt: OnceCell::from(Interrupt::without_signals()),
+            ..Self::with_terminal(environment, terminal)
+        }
+    }
+
+    fn with_terminal(environment: Environment, terminal: Terminal) -> Self {
         Self {
             client_secrets: Vec::new(),
             launcher: None,
@@ -53,21 +67,6 @@ impl App {
             source: Rc::new(Clock::new()),
             redactor: Arc::default(),
             interrupt: OnceCell::new(),
-            reported: Rc::default(),
-        }
-    }
-
-    /// Creates a context inside another program, whose streams and signals stay its own: what runs tell is written to `terminal`, and no signal handler
-    /// is installed. Commands are started by `launcher`, the path of a program that begins with [`program::main`](crate::program::main), as `agent` does.
-    pub fn embedded(environment: Environment, terminal: Terminal, launcher: PathBuf) -> Self {
-        Self {
-            client_secrets: Vec::new(),
-            launcher: Some(launcher),
-            terminal: Arc::new(terminal),
-            environment: Arc::new(environment),
-            source: Rc::new(Clock::new()),
-            redactor: Arc::default(),
-            interrupt: OnceCell::from(Interrupt::without_signals()),
             reported: Rc::default(),
         }
     }

@@ -12,5 +12,5 @@ mod streams;
 pub use agent_text::{invisible::needs_escape, lines::one_line};
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use reader_gone::when_reader_is_gone;
-pub use sanitize::{first_line, row_count, sanitize, sanitize_prose, truncate_middle};
+pub use sanitize::{first_line, row_count, sanitize, sanitize_prose, truncate_end, truncate_middle};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

@@ -4,8 +4,10 @@ use super::sanitize::{row_count, sanitize, truncate_middle};
 use super::streams::Style;
 use std::ops::Range;
 
-/// Rows of a preview where the height of the terminal is unknown.
-pub const DEFAULT_ROWS: usize = 60;
+/// Most rows of a preview that is shown shortened.
+pub const MAX_ROWS: usize = 60;
+/// Fewest rows of a preview, on a terminal that is too low.
+pub(super) const MIN_ROWS: usize = 8;
 /// Columns of a line that is shown shortened: two and a half rows of a usual terminal.
 const LINE_COLUMNS: usize = 200;
 /// The end of what is too long gets one part in this many of the rows, because an attack could hide there.
@@ -188,14 +190,14 @@ fn push_lines(rows: &mut Vec<Row>, hunk: &mut Hunk, lines: &[&str], digits: usiz
         let (style, word) =
             if is_removed { (Style::Error, Style::RemovedWord) } else { (Style::Success, Style::AddedWord) };
         let mut row = vec![(style, format!("{INDENT}{number:>digits$} {} ", char::from(sign)))];
-        push_marked(&mut row, text(at), changed, (style, word));
+        push_marked(&mut row, text(at), changed, style, word);
         rows.push(row);
     }
     removed + added
 }
 
-/// Adds a line with its changed part marked.
-fn push_marked(row: &mut Row, line: &str, changed: Option<Range<usize>>, (style, word): (Style, Style)) {
+/// Adds a line in `style`, with its changed part in the style `word`.
+fn push_marked(row: &mut Row, line: &str, changed: Option<Range<usize>>, style: Style, word: Style) {
     let changed = changed.unwrap_or(line.len()..line.len());
     let pieces = [(style, 0..changed.start), (word, changed.clone()), (style, changed.end..line.len())];
     for (style, range) in pieces {

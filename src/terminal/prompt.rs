@@ -2,7 +2,7 @@
 //!
 //! Without a user at a terminal, the prompt is refused at once.
 
-use super::preview::{DEFAULT_ROWS, Preview};
+use super::preview::Preview;
 use super::sanitize::{sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
 use agent_core::language::Language;
@@ -38,8 +38,6 @@ const END_OF_INPUT: &str = "\u{4}";
 const ESCAPE: &str = "\u{1b}";
 /// Rows of the screen for everything but the preview.
 const ROWS_AROUND: u16 = 10;
-/// Fewest rows of a preview.
-const MIN_ROWS: usize = 8;
 
 /// A request for approval at the prompt.
 #[derive(Debug, Clone, Copy)]
@@ -206,7 +204,7 @@ impl Terminal {
         for _ in 0..MAX_TRIES {
             let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
             let Some(key) = self.read_key(choices).await? else { return Ok(PromptAnswer::Abort) };
-            match key.trim() {
+            match key.trim().to_lowercase().as_str() {
                 SHOW_ALL if is_cut => {
                     self.show_whole(question)?;
                     is_cut = false;
@@ -243,13 +241,15 @@ impl Terminal {
     /// Prints `choices` and reads what is typed, a key without Enter: all that arrives at once, so that pasted text is not taken for its first letter.
     /// A terminal without editing sends whole lines. `None` at the end of the input.
     async fn read_key(&self, choices: &str) -> io::Result<Option<String>> {
-        self.print_prompt(choices)?;
         if !self.has_icons() {
+            self.print_prompt(choices)?;
             let line = read_line().await?;
             self.end_prompt();
             return Ok(line);
         }
+        // Before the prompt: a key that answers it must not arrive while the terminal still collects a line.
         let single_keys = SingleKeys::begin()?;
+        self.print_prompt(choices)?;
         let key = read_line().await?.filter(|key| key != END_OF_INPUT);
         drop(single_keys);
         if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE) {
@@ -261,13 +261,11 @@ impl Terminal {
 
     /// Shows the question with as much of its preview as fits on the screen; returns whether something is left out.
     fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<bool> {
-        let rows = self.height().map_or(DEFAULT_ROWS, |rows| usize::from(rows.saturating_sub(ROWS_AROUND)));
-        let (rows, width) = (rows.clamp(MIN_ROWS, DEFAULT_ROWS), usize::from(self.width()));
         // A command of one line stands in the question.
         let is_repeated =
             |text: &&str| text.trim().lines().count() == 1 && question.title.contains(text.trim());
         let preview = question.preview.filter(|text| !is_repeated(text));
-        let preview = preview.map(|text| Preview::fitting(text, rows, width));
+        let preview = preview.map(|text| self.preview(text, ROWS_AROUND));
         self.eprintln(Style::Bold, &short(question.title))?;
         if let Some(preview) = &preview {
             self.eprint_rows(&preview.rows)?;

@@ -52,8 +52,23 @@ pub fn truncate_middle(line: &str, columns: usize) -> String {
 
 /// Returns the maximum number of rows that sanitized lines take on a terminal of `width` columns.
 pub fn row_count(lines: &str, width: usize) -> usize {
-    let of_line = |line: &str| line.chars().map(char_columns).sum::<usize>().div_ceil(width.max(1)).max(1);
-    lines.lines().map(of_line).sum()
+    lines.lines().map(|line| columns(line).div_ceil(width.max(1)).max(1)).sum()
+}
+
+/// Returns the maximum number of columns that a sanitized line takes.
+pub(super) fn columns(line: &str) -> usize {
+    line.chars().map(char_columns).sum()
+}
+
+/// Returns the beginning of a line that fits into `columns`, with tabs as spaces; with an ellipsis, and true, if something is left out.
+pub fn truncate_end(line: &str, columns: usize) -> (String, bool) {
+    let line = line.trim_end().replace('\t', "    ");
+    let total = line.chars().count();
+    if chars_that_fit(line.chars(), columns) == total {
+        return (line, false);
+    }
+    let kept = chars_that_fit(line.chars(), columns.saturating_sub(1));
+    (line.chars().take(kept).chain(['…']).collect(), true)
 }
 
 /// Returns how many of the first characters fit into `columns`.
@@ -152,6 +167,17 @@ mod tests {
             assert!(row_count(&cut, 80) <= 3, "{text:?}: {cut}");
         }
         assert_eq!(row_count("a\n\nb\t", 5), 4);
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_takes_one_row() {
+        for (line, shown) in
+            [("a\tb", "a    b"), ("宽宽宽宽宽宽", "宽宽宽宽…"), ("\u{1b}[2J more", "\u{1b}[2J…")]
+        {
+            let (text, is_cut) = truncate_end(line, 10);
+            assert_eq!((text.as_str(), is_cut), (shown, shown.ends_with('…')));
+            assert_eq!(row_count(&text, 10), 1);
+        }
     }
 
     fn has_raw_control(text: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
-use super::preview::Row;
+use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
 use agent_text::lines::one_line;
@@ -207,9 +207,11 @@ impl Terminal {
         self.out_color
     }
 
-    /// Returns the rows of the terminal of standard error, if it is one.
-    pub fn height(&self) -> Option<u16> {
-        console::Term::stderr().size_checked().map(|(rows, _columns)| rows)
+    /// Returns the view of a diff or a command that fits on the screen together with `rows_around` rows.
+    pub fn preview(&self, text: &str, rows_around: u16) -> Preview {
+        let height = console::Term::stderr().size_checked().map(|(rows, _columns)| rows);
+        let rows = height.map_or(MAX_ROWS, |rows| usize::from(rows.saturating_sub(rows_around)));
+        Preview::fitting(text, rows.clamp(MIN_ROWS, MAX_ROWS), usize::from(self.width()))
     }
 
     /// Returns the columns of the terminal of standard error.

@@ -33,6 +33,9 @@ pub const TOOL_SEARCH: &str = "tool_search";
 /// Name of the tool that calls a tool by its name.
 pub const CALL_TOOL: &str = "call_tool";
 
+/// Names of the tools that change the contents of files.
+pub const EDIT_TOOLS: [&str; 3] = [EditFile::NAME, WriteFile::NAME, ApplyPatch::NAME];
+
 /// Settings of the file tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolOptions {

@@ -302,7 +302,7 @@ fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
     chat.prompt(1);
     chat.types("!echo '</data>' && exit 3\r");
     let shown = chat.prompt(2);
-    assert!(shown.contains("exit_code: 3"), "{shown}");
+    assert!(shown.contains("✗ exit 3"), "{shown}");
     for number in 3..5 {
         chat.types("what was that?\r");
         chat.prompt(number);
@@ -1098,7 +1098,7 @@ fn u11_a_command_of_the_user_is_not_asked_about_and_its_output_is_plain() {
     chat.prompt(1);
     chat.types("!cat a.txt; touch made; exit 4\r");
     let shown = chat.prompt(2);
-    assert!(shown.contains("alpha") && shown.contains("exit_code: 4") && lab.exists("made"), "{shown}");
+    assert!(shown.contains("alpha") && shown.contains("✗ exit 4") && lab.exists("made"), "{shown}");
     assert!(!shown.contains("stdout:") && !shown.contains("May I "), "{shown}");
     chat.types("and?\r");
     chat.prompt(3);

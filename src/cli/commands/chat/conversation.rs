@@ -2,6 +2,7 @@
 
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
+use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
 use agent_core::limits::Limits;
 use agent_core::message::{Message, Role, ToolCall};
@@ -10,7 +11,8 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::StopReason;
 use agent_engine::policy::Mode;
 use agent_messages as messages;
-use agent_report::call_view::printed;
+use agent_process::sandbox::repositories::{GIT, resolve_git_link};
+use agent_report::call_view::CommandOutput;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -23,6 +25,7 @@ use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
+use agent_workspace::git::HEAD;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,7 +60,7 @@ impl Exchange {
             let text = message.joined_text();
             match message.role {
                 // The loop speaks in the place of the user.
-                Role::User if !text.starts_with("[SYSTEM]") => {
+                Role::User if !text.starts_with(messages::SYSTEM_PREFIX) => {
                     all.push(Self { message: text, answer: String::new() });
                 }
                 Role::Assistant if !text.trim().is_empty() => {
@@ -72,17 +75,14 @@ impl Exchange {
     }
 }
 
-/// Maximum bytes of a file of git that names a branch or a directory.
+/// Maximum bytes of the file of git that names the branch.
 const MAX_HEAD_BYTES: u64 = 4096;
 
 /// Returns the branch of the repository around `workspace`, or the beginning of its commit without one.
 fn branch(workspace: &Path) -> Option<String> {
-    let read = |path: &Path| read_text(path, MAX_HEAD_BYTES).ok().flatten();
-    let git = workspace.ancestors().map(|directory| directory.join(".git")).find(|path| path.exists())?;
-    // A linked worktree or a submodule has a file that names the directory.
-    let named = read(&git).and_then(|text| Some(text.strip_prefix("gitdir: ")?.trim().to_owned()));
-    let directory = named.map_or_else(|| git.clone(), |named| git.with_file_name(named));
-    let head = read(&directory.join("HEAD"))?;
+    let tree = workspace.ancestors().find(|directory| directory.join(GIT).exists())?;
+    let repository = resolve_git_link(&tree.join(GIT))?.directory;
+    let head = read_text(&repository.join(HEAD), MAX_HEAD_BYTES).ok().flatten()?;
     let head = head.trim();
     Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }
@@ -190,8 +190,13 @@ impl<'a> Conversation<'a> {
     ///
     /// # Errors
     /// When the configuration is invalid.
-    pub fn show_header(&self) -> AppResult<()> {
-        let settings = self.app.load(&self.request_in_force().effective_overrides())?.settings;
+    pub fn show_status(&self) -> AppResult<()> {
+        self.show_header(&self.app.load(&self.request_in_force().effective_overrides())?.settings);
+        Ok(())
+    }
+
+    /// Shows what of `settings` is in force, and where the agent works.
+    pub fn show_header(&self, settings: &Settings) {
         let short = |text: &str| one_line(text, NAME_CHARS);
         let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), settings.agent.mode.name());
         let (workspace, home) = (&settings.workspace, self.app.environment.home());
@@ -208,10 +213,9 @@ impl<'a> Conversation<'a> {
         if home == Some(workspace.as_path()) || workspace.parent().is_none() {
             self.app.notify(Style::Warning, &messages::chat_wide_place(&workspace.display().to_string()));
         }
-        Ok(())
     }
 
-    /// Shows what was said last in a session that is continued.
+    /// Shows the last messages of a session, with their answers.
     pub fn show(&self, exchanges: &[Exchange]) {
         let terminal = &self.app.terminal;
         for Exchange { message, answer } in exchanges {
@@ -250,12 +254,10 @@ impl<'a> Conversation<'a> {
         };
         match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, single))) {
             Ok(result) => {
-                let (first, rest) = result.text.split_once('\n').unwrap_or((&result.text, ""));
-                let text = if result.is_error { rest } else { &result.text };
-                self.app.notify(Style::Plain, &printed(text).join("\n"));
-                if result.is_error {
-                    let why = first.strip_prefix("Error: ").unwrap_or(first);
-                    self.app.notify(Style::Error, &messages::call_failed(why, Duration::ZERO));
+                let output = CommandOutput::of(&result);
+                self.app.notify(Style::Plain, &output.lines.join("\n"));
+                if let Some(why) = output.failure {
+                    self.app.notify(Style::Error, &messages::call_failed(&why, Duration::ZERO));
                 }
                 self.ran.push((command.to_owned(), result.text));
             }

@@ -85,7 +85,12 @@ impl<'a> Chat<'a> {
         // Fails now, not at the first message, if the session is unusable.
         let exchanges = conversation.change_session(session)?;
         conversation.left = budget;
-        conversation.show_header()?;
+        // A session brings its own agent and model.
+        if conversation.session.is_some() {
+            conversation.show_status()?;
+        } else {
+            conversation.show_header(settings);
+        }
         conversation.show(&exchanges);
         let modes = Arc::new(SavedModes::save());
         Ok(Self { conversation, editor: Some(editor), first: message, modes })

@@ -123,7 +123,7 @@ impl Conversation<'_> {
                 self.change_session(None)?;
                 self.say(messages::CHAT_NEW_SESSION);
             }
-            "status" => self.show_header()?,
+            "status" => self.show_status()?,
             "image" => self.attach_images(arguments)?,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
