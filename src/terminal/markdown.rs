@@ -2,7 +2,7 @@
 //! not finished are drawn again when they change; finished rows are never touched.
 
 use super::preview::Row;
-use super::sanitize::row_count;
+use super::sanitize::columns;
 use super::streams::{PrintOutcome, Style, Terminal};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::io;
@@ -12,6 +12,8 @@ use std::ops::Range;
 const RULE_COLUMNS: usize = 40;
 /// Fewest columns of text, on a terminal that is narrower than its indent.
 const MIN_COLUMNS: usize = 10;
+/// Bytes of a block that is drawn again when it grows. A longer one goes on as another block: else the work for a paragraph would grow with its square.
+const MAX_BLOCK_BYTES: usize = 8 * 1024;
 /// Rows of the screen that a paragraph may take while it is drawn again; of a longer one the first rows are finished.
 const MAX_DRAWN: usize = 12;
 
@@ -28,7 +30,7 @@ pub struct MarkdownStream {
     drawn: Vec<Row>,
     /// Number of rows of the block that are finished, before those in `drawn`.
     finished: usize,
-    /// Columns of the terminal when `drawn` was drawn.
+    /// Columns of the terminal at the last piece.
     width: usize,
     /// Whether the text written last did not end its line.
     is_open: bool,
@@ -46,6 +48,12 @@ impl MarkdownStream {
             }
             return terminal.print_spans(&[(Style::Plain, piece)]);
         }
+        let width = usize::from(terminal.width());
+        if width != self.width {
+            // The terminal has wrapped the rows anew: what stands there stays, and the text goes on in a new row.
+            self.cut_block(terminal)?;
+            self.width = width;
+        }
         for part in piece.split_inclusive('\n') {
             if self.fence.is_some() && self.line.is_empty() && (self.is_open || !could_end_code(part)) {
                 self.code(terminal, part)?;
@@ -56,7 +64,10 @@ impl MarkdownStream {
                 self.complete_line(terminal)?;
             }
         }
-        self.draw(terminal, false)
+        if self.block.len() + self.line.len() > MAX_BLOCK_BYTES {
+            self.cut_block(terminal)?;
+        }
+        self.draw_growing(terminal)
     }
 
     /// Writes the rest and ends its line; the next text is a new document.
@@ -113,51 +124,59 @@ impl MarkdownStream {
     }
 
     fn end_block(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
-        let outcome = self.draw(terminal, true)?;
-        self.block.clear();
+        let block = std::mem::take(&mut self.block);
+        let outcome =
+            if block.is_empty() { PrintOutcome::Written } else { self.draw(terminal, &block, true)? };
         (self.drawn, self.finished) = (Vec::new(), 0);
         Ok(outcome)
     }
 
-    /// Draws the rows of the block that have changed; with `ends`, its last row is ended too.
-    fn draw(&mut self, terminal: &Terminal, ends: bool) -> io::Result<PrintOutcome> {
+    /// Ends the block in the middle; the rest of its text is another one.
+    fn cut_block(&mut self, terminal: &Terminal) -> io::Result<()> {
+        if !self.waits() || self.line.len() > MAX_BLOCK_BYTES {
+            self.block.push_str(&std::mem::take(&mut self.line));
+        }
+        self.end_block(terminal).map(drop)
+    }
+
+    /// Checks whether the incomplete line is not shown yet: of a table the columns are known at its end, and marks may become anything.
+    fn waits(&self) -> bool {
+        let first = if self.block.is_empty() { &self.line } else { &self.block };
+        first.trim_start().starts_with('|') || fence_of(&self.line).is_some() || is_only_marks(&self.line)
+    }
+
+    /// Draws the block with the line that is not complete.
+    fn draw_growing(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
         if self.fence.is_some() {
             return Ok(PrintOutcome::Written);
         }
-        let begins = !self.block.is_empty() && !self.line.is_empty() && begins_block(&self.block, &self.line);
-        if begins && !ends {
+        if !self.block.is_empty() && !self.line.is_empty() && begins_block(&self.block, &self.line) {
             self.end_block(terminal)?;
         }
-        let source = if ends { self.block.clone() } else { format!("{}{}", self.block, self.line) };
-        // The columns of a table are known at its end, and a line of marks may become anything.
-        let waits = source.trim_start().starts_with('|')
-            || fence_marks(&source).is_some()
-            || is_only_marks(&self.line);
-        if source.trim().is_empty() || (waits && !ends) {
+        let source = format!("{}{}", self.block, self.line);
+        if self.waits() || source.trim().is_empty() {
             return Ok(PrintOutcome::Written);
         }
-        let width = usize::from(terminal.width());
-        if width != self.width && !self.drawn.is_empty() {
-            // The terminal has wrapped the rows anew: what stands there stays.
-            self.finished += self.drawn.len() - 1;
-            self.drawn.drain(..self.drawn.len() - 1);
-        }
-        self.width = width;
-        let rows = render(&source, width);
+        self.draw(terminal, &source, false)
+    }
+
+    /// Draws the rows of a block that have changed; with `ends`, its last row is ended too.
+    fn draw(&mut self, terminal: &Terminal, source: &str, ends: bool) -> io::Result<PrintOutcome> {
+        let rows = render(source, self.width);
         let mut rows = rows.get(self.finished.min(rows.len())..).unwrap_or_default().to_vec();
         let same = rows.iter().zip(&self.drawn).take_while(|(row, drawn)| row == drawn).count();
-        let outcome = if same == rows.len() && same == self.drawn.len() {
-            if ends { terminal.print_spans(&[(Style::Plain, "\n")])? } else { PrintOutcome::Written }
-        } else {
+        let outcome = if same < rows.len() || same < self.drawn.len() {
             let from = same.min(self.drawn.len().saturating_sub(1));
             let up = self.drawn.len().saturating_sub(1) - from;
             terminal.draw_rows(up, rows.get(from..).unwrap_or_default(), ends)?
+        } else if ends {
+            terminal.print_spans(&[(Style::Plain, "\n")])?
+        } else {
+            PrintOutcome::Written
         };
-        if rows.len() > MAX_DRAWN {
-            let done = rows.len() - MAX_DRAWN;
-            self.finished += done;
-            rows.drain(..done);
-        }
+        let done = rows.len().saturating_sub(MAX_DRAWN);
+        self.finished += done;
+        rows.drain(..done);
         self.drawn = rows;
         Ok(outcome)
     }
@@ -170,10 +189,6 @@ fn fence_of(line: &str) -> Option<String> {
     let marks: String = text.chars().take_while(|char| *char == mark).collect();
     let is_fence = marks.len() >= 3 && !text.get(marks.len()..).unwrap_or_default().contains('`');
     is_fence.then_some(marks)
-}
-
-fn fence_marks(source: &str) -> Option<String> {
-    fence_of(source.lines().next_back().unwrap_or_default())
 }
 
 fn is_end_of_code(line: &str, fence: &str) -> bool {
@@ -244,6 +259,8 @@ struct Renderer<'a> {
     /// Before the first row of the next text, and before the others.
     first: String,
     rest: String,
+    /// The indents around each open item and quote.
+    indents: Vec<String>,
     styles: Vec<Style>,
     /// For each open list the number of its next item.
     lists: Vec<Option<u64>>,
@@ -291,8 +308,8 @@ impl Renderer<'_> {
         match tag {
             Tag::Heading { .. } => self.styles.push(Style::Bold),
             Tag::BlockQuote(_) => {
-                self.first.push_str("│ ");
-                self.rest.push_str("│ ");
+                self.end_text();
+                self.indent("│ ", "│ ");
                 self.styles.push(Style::Dim);
             }
             Tag::List(number) => {
@@ -333,7 +350,6 @@ impl Renderer<'_> {
 
     fn start_item(&mut self) {
         self.end_text();
-        let indent = self.rest.clone();
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let mark = format!("{number}. ");
@@ -342,14 +358,30 @@ impl Renderer<'_> {
             }
             _ => "• ".to_owned(),
         };
-        self.first = format!("{indent}{mark}");
-        self.rest = format!("{indent}{}", " ".repeat(mark.chars().count()));
+        self.indent(&mark, &" ".repeat(mark.chars().count()));
+    }
+
+    /// Begins an item or a quote: `first` stands before its first row, and `rest` before the others.
+    fn indent(&mut self, first: &str, rest: &str) {
+        self.indents.push(self.rest.clone());
+        self.first.push_str(first);
+        self.rest.push_str(rest);
+    }
+
+    fn end_indent(&mut self) {
+        self.end_text();
+        self.rest = self.indents.pop().unwrap_or_default();
+        self.first.clone_from(&self.rest);
     }
 
     fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
         match tag {
-            TagEnd::Heading(_) | TagEnd::BlockQuote(_) => {
+            TagEnd::Heading(_) => {
                 self.end_text();
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_indent();
                 self.styles.pop();
             }
             TagEnd::CodeBlock => {
@@ -358,16 +390,7 @@ impl Renderer<'_> {
                 self.is_code = false;
             }
             TagEnd::Paragraph => self.end_text(),
-            TagEnd::Item => {
-                self.end_text();
-                let mark = match self.lists.last() {
-                    Some(Some(number)) => number.saturating_sub(1).to_string().len() + 2,
-                    _ => 2,
-                };
-                let keep = self.rest.chars().count().saturating_sub(mark);
-                self.rest = self.rest.chars().take(keep).collect();
-                self.first.clone_from(&self.rest);
-            }
+            TagEnd::Item => self.end_indent(),
             TagEnd::List(_) => drop(self.lists.pop()),
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
                 if self.literal.pop() == Some(true) {
@@ -454,11 +477,6 @@ impl Renderer<'_> {
             self.rows.push(row);
         }
     }
-}
-
-/// Returns the columns that a text takes, of which the terminal shows what is harmful as escapes.
-fn columns(text: &str) -> usize {
-    row_count(text, 1).saturating_sub(usize::from(text.is_empty()))
 }
 
 /// Breaks a text into rows of at most `width` columns, between words where there is a space.

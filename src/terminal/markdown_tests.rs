@@ -94,6 +94,7 @@ fn u04_lists_tables_links_and_code_are_drawn() {
         ("- a\n\n    further\n", &["• a", "", "    further"]),
         ("so:\n\n    if x:\n        return 1\n", &["so:", "", "    if x:", "        return 1"]),
         ("- a\n\n    - b\n", &["• a", "", "    • b"]),
+        ("- a\n  > q\n  - b\n", &["• a", "  │ q", "  • b"]),
         ("| a | bcd |\n|---|---|\n| **1** | `2` |\n", &["a │ bcd", "──┼────", "1 │ 2"]),
         ("[docs](https://x.org) and <https://y.org>", &["docs (https://x.org) and https://y.org"]),
         (
@@ -143,6 +144,50 @@ fn u03_text_is_shown_as_it_arrives_and_wrapped_between_words() {
         let all: String = screen(&received(&pieces[..count], true)).join(" ");
         let last = text[..count].split_whitespace().next_back().unwrap_or_default().trim_matches('*');
         assert!(all.contains(last) || last == "-", "{last:?} is not in {all}");
+    }
+}
+
+#[test]
+fn u03_a_resize_neither_doubles_nor_loses_text() {
+    let words: Vec<String> = (0..60).map(|number| format!("word{number}. ")).collect();
+    for resized_at in [1, 13, 30, 59] {
+        let (terminal, mut reader) = terminal(true);
+        let mut stream = MarkdownStream::default();
+        for (at, word) in words.iter().enumerate() {
+            if at == resized_at {
+                // As if the terminal had had another width until now.
+                stream.width = 60;
+            }
+            stream.push(&terminal, word).unwrap();
+        }
+        stream.finish(&terminal).unwrap();
+        drop(terminal);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        let shown = screen(&text).join(" ");
+        assert_eq!(shown.split_whitespace().collect::<Vec<_>>().join(" "), words.concat().trim_end());
+    }
+}
+
+#[test]
+fn u03_a_paragraph_without_end_is_drawn_in_bounded_parts() {
+    // Each piece is drawn with the text before it: without a bound the work would grow with its square.
+    for word in ["word ", "| word "] {
+        let (terminal, mut reader) = terminal(true);
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        let mut stream = MarkdownStream::default();
+        for _ in 0..5_000 {
+            stream.push(&terminal, word).unwrap();
+            assert!(stream.block.len() + stream.line.len() <= MAX_BLOCK_BYTES + word.len());
+        }
+        stream.finish(&terminal).unwrap();
+        drop(terminal);
+        let shown = reading.join().unwrap();
+        assert_eq!(screen(&shown).iter().map(|row| row.matches("word").count()).sum::<usize>(), 5_000);
     }
 }
 
