@@ -1,4 +1,4 @@
-//! Messages that the user types while a run works, for its next step (`chat.queue`).
+//! Messages that the user types while a run works, for its next step.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,10 +17,14 @@ impl MessageQueue {
         !text.is_empty()
     }
 
-    /// Returns the queue if `is_sent` is true, else an empty one.
-    #[must_use]
-    pub fn only_if(&self, is_sent: bool) -> Self {
-        if is_sent { self.clone() } else { Self::default() }
+    /// Returns the messages that wait.
+    pub fn texts(&self) -> Vec<String> {
+        self.0.borrow().clone()
+    }
+
+    /// Takes the last message.
+    pub fn take_last(&self) -> Option<String> {
+        self.0.borrow_mut().pop()
     }
 
     /// Takes all messages.

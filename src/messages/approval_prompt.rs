@@ -8,7 +8,7 @@ use agent_core::language::Language;
 pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'static str {
     match (is_cut, may_last) {
         (true, _) => language.pick(
-            "Not all of it is shown: v = view all, n = no, w = no and why, Esc = stop the run: ",
+            "Not all is shown: v = view all, n = no, w = no and why, Esc = stop the run: ",
             "No se muestra todo: v = verlo todo, n = no, w = no y por qué, Esc = detener la ejecución: ",
         ),
         (false, true) => language.pick(
@@ -22,7 +22,7 @@ pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'sta
 
 /// Asks for the reason of a refusal, which the model reads.
 pub fn prompt_why(language: Language) -> &'static str {
-    language.pick("Why not? (Esc and Enter = back) ", "¿Por qué no? (Esc y Intro = volver) ")
+    language.pick("Why not? (Esc = back) ", "¿Por qué no? (Esc = volver) ")
 }
 
 /// Line after too many keys that are no answer.

@@ -53,9 +53,16 @@ pub const CHAT_NO_OUTPUT: &str =
 pub const CHAT_HELP: &str =
     "  !COMMAND                         run a shell command; the model reads its output with the next message
   @PATH                            name a file; Tab completes it
-  Alt+Enter, or \\ at the end       new line
+  Alt+Enter, Ctrl+J, \\ at the end   new line
+  Up, Ctrl+R                       the lines before; search them
   Ctrl+O                           show all that the last call printed, or its whole diff
-  Ctrl+C                           while the agent works: stop it; at the prompt: clear the line
+  Ctrl+G                           write the message in $VISUAL or $EDITOR
+  Ctrl+C                           clear the line
+while the agent works:
+  Enter                            send the line with the next step
+  Alt+Enter                        send the line after the end
+  Up                               take the last line that waits back
+  Esc, Ctrl+C                      stop it; what waits comes back to the input
 ";
 
 /// First lines of a conversation: `model`, `agent` and `mode` in force, the directory with its branch, and the session that is continued.
@@ -116,9 +123,6 @@ pub fn chat_unknown_command(name: &str, hint: &str) -> String {
     format!("there is no command `/{name}`{hint}; nothing was sent. /help lists the commands")
 }
 
-/// Error for bytes at the prompt that are no text.
-pub const CHAT_UNREADABLE: &str = "error: the line is not UTF-8 text and was not sent";
-
 /// Error of `/cost` before the first message.
 pub const CHAT_NO_MESSAGE: &str = "no message was sent yet";
 
@@ -138,8 +142,47 @@ pub fn chat_no_arguments(name: &str) -> String {
     format!("`/{name}` takes no arguments; nothing was done")
 }
 
-/// Notice that a typed line will be sent with the next step.
-pub const CHAT_QUEUED: &str = "queued for the next step";
+/// A message that waits for the next step, or for the end of the work.
+pub fn chat_waits(text: &str, is_for_step: bool) -> String {
+    let when = if is_for_step { "with the next step" } else { "after the end" };
+    format!("  {when}: {text}")
+}
+
+/// Notice for a slash command that is only possible at the prompt.
+pub fn chat_waits_for_the_end(line: &str) -> String {
+    format!("{line} waits for the end of this message")
+}
+
+/// Answer to `/queue` with an empty queue.
+pub const CHAT_EMPTY_QUEUE: &str =
+    "nothing waits: Enter sends a line with the next step, Alt+Enter after the end";
+
+/// The mark of a pasted text in the input.
+pub fn pasted(lines: usize) -> String {
+    format!("[pasted: {}]", count(u32::try_from(lines).unwrap_or(u32::MAX), "line"))
+}
+
+/// The row below the input while the history is searched.
+pub fn history_search(text: &str, is_missing: bool) -> String {
+    let end = if is_missing { " · not found" } else { "" };
+    format!("history: {text}{end} · Ctrl+R the one before, Enter takes it, Esc ends")
+}
+
+/// The last row of a menu that does not show all.
+pub fn menu_more(more: usize) -> String {
+    format!("… +{more}")
+}
+
+/// The last row of a message of many lines.
+pub fn more_lines(more: usize) -> String {
+    format!("… +{more} lines")
+}
+
+/// The row below the input.
+pub fn chat_footer(model: &str, agent_and_mode: &str, place: &str) -> String {
+    let model = if model.is_empty() { "no model: /model PROVIDER/MODEL" } else { model };
+    format!("  {model} · {agent_and_mode} · {place} · ? help")
+}
 
 /// Notice that a message, typed while the run worked, was sent with its next step.
 pub fn chat_queued(text: &str) -> String {

@@ -75,7 +75,6 @@ pub mod input_images;
 pub mod interrupted_calls;
 pub mod mcp;
 pub mod memory;
-pub mod message_queue;
 pub mod model_chain;
 pub mod notices;
 pub mod output;

@@ -15,7 +15,6 @@ use crate::input_images::InputImages;
 use crate::interrupted_calls::InterruptedCalls;
 use crate::mcp::{McpOptions, McpServers};
 use crate::memory::{self, store_corrections};
-use crate::message_queue::with_queue;
 use crate::model_chain::ModelChain;
 use crate::notices;
 use crate::output_schema;
@@ -243,10 +242,8 @@ impl<'a> Run<'a> {
             let agent = self.agent(&mut session, first_message.clone().unwrap_or_default())?;
             subagents::install_host(self.app, &self.settings, &agent, &self.mcp.tools, &self.host);
             let first_step = session.state.history.last_step();
-            let queue = self.request.chat.as_ref().map(|_| (&self.request.queue, self.settings.chat.queue));
             let work = Box::pin(self.run_session(&agent, session, first_message));
-            let result =
-                with_queue(self.app, queue, Box::pin(with_server_notices(&agent, &self.mcp, work))).await;
+            let result = with_server_notices(&agent, &self.mcp, work).await;
             self.mcp.finish_and_notify(self.app, &self.settings).await;
             let (spent, has_summary) = {
                 let session = agent.session.borrow();
@@ -343,7 +340,7 @@ impl<'a> Run<'a> {
             // Those that the user has answered since the last run of the session.
             approvals: verify_approvals(settings, &session.id, conversation.approvals().clone())?,
             dry_run: request.dry_run,
-            queue: request.queue.only_if(settings.chat.queue),
+            queue: request.queue.clone(),
             grants: request.allowed.clone().unwrap_or_default(),
         };
         let parts = EngineParts {

@@ -55,13 +55,17 @@ pub struct Interrupt {
     armed: Arc<Mutex<Armed>>,
     first: Arc<Notify>,
     ends_process: Arc<AtomicBool>,
+    /// Runs before the process exits at once.
+    before_exit: Arc<Mutex<Box<dyn Fn() + Send>>>,
 }
 
 impl Interrupt {
     /// Returns an interrupt that no signal reaches, for runs inside a program that keeps its signals to itself.
     pub fn without_signals() -> Self {
         let armed = Arc::new(Mutex::new(Armed::idle()));
-        Self { armed, first: Arc::default(), ends_process: Arc::default() }
+        let before_exit: Box<dyn Fn() + Send> = Box::new(|| ());
+        let before_exit = Arc::new(Mutex::new(before_exit));
+        Self { armed, first: Arc::default(), ends_process: Arc::default(), before_exit }
     }
 
     /// Installs the signal handlers. Call once per process, inside the tokio runtime of its runs.
@@ -138,14 +142,18 @@ impl Interrupt {
         *self.lock() = Armed::idle();
     }
 
-    /// Makes the next SIGTERM or SIGHUP exit the process with 130, after `before`, while the user edits a line. With
-    /// `ignores_interrupt` SIGINT has no effect then, as in a shell: the editor reads Ctrl+C as a key.
-    pub fn arm_exit(&self, ignores_interrupt: bool, before: impl Fn() + Send + Sync + 'static) {
-        let before = Arc::new(before);
-        let second = Arc::clone(&before);
+    /// Sets what happens before the process exits at once. It must not wait for anything that the runtime may hold.
+    pub fn before_exit(&self, restore: impl Fn() + Send + 'static) {
+        *self.before_exit.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(restore);
+    }
+
+    /// Makes the next SIGTERM or SIGHUP exit the process with 130, while the user edits a line. With `ignores_interrupt` SIGINT has no effect
+    /// then, as in a shell: the editor reads Ctrl+C as a key.
+    pub fn arm_exit(&self, ignores_interrupt: bool) {
+        let ending = self.clone();
         let _token = self.arm(SignalHandlers {
-            on_first_signal: Box::new(move || exit_now(&*before)),
-            on_second_signal: Box::new(move || second()),
+            on_first_signal: Box::new(move || ending.exit_now(&|| ())),
+            on_second_signal: Box::new(|| ()),
         });
         self.lock().ignores_interrupt = ignores_interrupt;
     }
@@ -160,13 +168,14 @@ impl Interrupt {
         self.ends_process.load(Ordering::Relaxed)
     }
 
-    fn press(&self) {
+    /// Has the effect of a signal.
+    pub fn press(&self) {
         let second = {
             let armed = self.lock();
             armed.token.is_cancelled().then(|| Arc::clone(&armed.on_second))
         };
         match second {
-            Some(second) => exit_now(&*second),
+            Some(second) => self.exit_now(&*second),
             None => self.cancel(),
         }
     }
@@ -183,6 +192,14 @@ impl Interrupt {
         armed.on_first.take_if(|_| is_cancelled)
     }
 
+    fn exit_now(&self, end_children: &dyn Fn()) {
+        end_children();
+        if let Ok(restore) = self.before_exit.try_lock() {
+            restore();
+        }
+        std::process::exit(EXIT_CODE);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Armed> {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,12 +213,6 @@ fn on_signal(kind: SignalKind, mut react: impl FnMut() + Send + 'static) -> io::
         }
     });
     Ok(())
-}
-
-#[expect(clippy::exit, reason = "a second signal must end the process without delay")]
-fn exit_now(end_children: &dyn Fn()) {
-    end_children();
-    std::process::exit(EXIT_CODE);
 }
 
 /// Checks whether SIGHUP was ignored when the process started, as with `nohup`; then it stays ignored. Works on Linux only:

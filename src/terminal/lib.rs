@@ -1,6 +1,9 @@
 //! Terminal access: kind of the standard streams, all output to them, prompts, and sanitized text.
 
+mod input_line;
+mod keys;
 pub mod line_editor;
+mod live;
 pub mod markdown;
 pub mod preview;
 mod prompt;
@@ -10,6 +13,8 @@ mod spinner;
 mod streams;
 
 pub use agent_text::{invisible::needs_escape, lines::one_line};
+pub use keys::SavedModes;
+pub use live::InputView;
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use reader_gone::when_reader_is_gone;
 pub use sanitize::{first_line, row_count, sanitize, sanitize_prose, truncate_end, truncate_middle};

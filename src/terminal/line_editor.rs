@@ -1,59 +1,81 @@
-//! Reads lines of input at the terminal with editing, history and completion, through rustyline.
+//! The input below the output: reads lines at the terminal with editing, history and completion, at the prompt and while the program works.
 
+use super::input_line::InputLine;
+use super::keys::{Keys, SavedModes};
+use super::live::InputView;
+use super::preview::Row;
+use super::prompt::read_line;
 use super::streams::{Style, Terminal};
-use rustix::process::Signal;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use rustyline::completion::Completer;
-use rustyline::config::{Behavior, CompletionType, Config};
+use agent_messages as messages;
+use rustix::process::{Signal, kill_current_process_group};
+use rustyline::config::Config;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{
-    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, ExternalPrinter,
-    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
-};
+use rustyline::history::{FileHistory, History, SearchDirection};
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::signal::unix::{SignalKind, signal};
+use std::sync::Arc;
+use terminput::{Event, KeyCode, KeyEvent, KeyModifiers};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 /// Maximum number of lines in the history.
 const HISTORY_LINES: usize = 1_000;
+/// Text before the input.
+pub const PROMPT: &str = "> ";
+/// Most rows of the input; more are scrolled.
+const MAX_ROWS: usize = 8;
+/// Most rows of a menu.
+const MENU_ROWS: usize = 6;
+/// Columns of the name in a menu.
+const MENU_NAME: usize = 24;
 
-/// Text before the line that is drawn again: begins bracketed paste (DECSET 2004), and goes one row up, because the editor ends the
-/// row of a text.
-const DRAWN_AGAIN: &str = "\x1b[?2004h\x1b[A\n";
-
-/// End of the escape sequence that ends bracketed paste (xterm control sequences, DECRST 2004).
-const BRACKETED_PASTE_OFF: &[u8] = b"\x1b[?2004l";
-
-/// Values of `TERM` for which rustyline reads lines without editing; it then writes the prompt to standard output.
-const PLAIN_TERMINALS: [&str; 3] = ["dumb", "cons25", "emacs"];
-
-/// Input of the user at the prompt.
+/// Input of the user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A line, or several lines that were continued.
     Line(String),
-    /// Ctrl+O, with the line that is not finished.
-    ShowOutput(String),
-    /// Ctrl+C.
+    /// A line that waits for the end of the work: Alt+Enter while the program works.
+    Later(String),
+    /// Ctrl+O.
+    ShowOutput,
+    /// Ctrl+G, with the text so far.
+    OpenEditor(String),
+    /// Ctrl+C at the prompt.
     Interrupted,
-    /// Bytes that are not UTF-8.
-    Unreadable,
+    /// Esc while the program works.
+    Stop,
+    /// Up in an empty line while the program works.
+    TakeBack,
     /// Ctrl+D on an empty line, or the end of the input.
     End,
 }
 
-/// Returns the candidates for the text from the start of a line or word to the cursor.
-pub type Complete = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+/// What the program does while the user types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// It waits for the input: Ctrl+C and Ctrl+Z are keys.
+    Waits,
+    /// It works: they send signals.
+    Works,
+}
 
-/// Writes a text above the line that is edited.
-type AboveLine = Arc<Mutex<dyn ExternalPrinter + Send>>;
+/// A text that can stand in the place of what was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// The text.
+    pub text: String,
+    /// What it is, in a few words.
+    pub about: String,
+}
+
+impl From<String> for Candidate {
+    fn from(text: String) -> Self {
+        Self { text, about: String::new() }
+    }
+}
+
+/// Returns the candidates for the text from the start of a line or word to the cursor.
+pub type Complete = Box<dyn Fn(&str) -> Vec<Candidate> + Send>;
 
 /// Options of a [`LineEditor`].
 pub struct LineEditorOptions {
@@ -67,78 +89,72 @@ pub struct LineEditorOptions {
     pub paths: Complete,
     /// Completes the last word of a line that begins with `/`; it receives the line.
     pub arguments: Complete,
-    /// The environment variable `TERM`.
-    pub term: String,
+}
+
+/// Candidates that are shown, and which of them is selected.
+struct Menu {
+    candidates: Vec<Candidate>,
+    /// Beginning of the text that a candidate replaces, in bytes.
+    from: usize,
+    selected: Option<usize>,
+}
+
+/// A search in the history: Ctrl+R.
+struct Search {
+    text: String,
+    /// Index of the line that was found.
+    at: Option<usize>,
 }
 
 /// Editor of one line after another.
 pub struct LineEditor {
-    editor: Editor<LineHelper, FileHistory>,
-    history: PathBuf,
-    may_store: Box<dyn Fn(&str) -> bool + Send>,
-    /// Writes a text above the line that is edited, which is drawn again; absent without editing.
-    above_line: Option<AboveLine>,
-    /// Whether lines are read without editing.
-    is_plain: bool,
-    /// Text at the beginning of the next line.
-    pub typed: String,
-    /// Whether the line was ended by Ctrl+O.
-    shows_output: Arc<AtomicBool>,
+    line: InputLine,
+    keys: Keys,
+    modes: Arc<SavedModes>,
+    options: LineEditorOptions,
+    history: FileHistory,
+    /// The line of the history that is shown, and the text that was typed before.
+    shown: Option<(usize, String)>,
+    menu: Option<Menu>,
+    search: Option<Search>,
+    /// Signals that a window was resized, and that the process was stopped and goes on.
+    resized: Option<SignalStream>,
+    continued: Option<SignalStream>,
     /// Why the history cannot be read or written, until it is reported.
     problem: Option<String>,
     /// Whether lines are added to the file of the history; not to one that could not be read.
     stores_history: bool,
+    /// The row below the input.
+    pub footer: Row,
 }
 
 impl LineEditor {
-    /// Creates an editor on the controlling terminal and loads its history. A history that cannot be read is left alone and
-    /// reported by [`take_problem`](Self::take_problem).
+    /// Creates an editor and loads its history. A history that cannot be read is left alone and reported by [`take_problem`](Self::take_problem).
     ///
     /// # Errors
-    /// When the terminal cannot be used.
-    pub fn new(options: LineEditorOptions) -> io::Result<Self> {
-        let LineEditorOptions { history, may_store, commands, paths, arguments, term } = options;
-        let config = Config::builder()
-            .max_history_size(HISTORY_LINES)
-            .map_err(io_error)?
-            .completion_type(CompletionType::List)
-            .behavior(Behavior::PreferTerm)
-            .build();
-        let mut editor = Editor::with_config(config).map_err(io_error)?;
-        let continues = Arc::new(AtomicBool::new(false));
-        let helper = LineHelper { commands, paths, arguments, continues: Arc::clone(&continues) };
-        editor.set_helper(Some(helper));
-        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-        let enter = EventHandler::Conditional(Box::new(BackslashContinues(continues)));
-        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), enter);
-        let shows_output = Arc::new(AtomicBool::new(false));
-        let show = EventHandler::Conditional(Box::new(EndsLineToShowOutput(Arc::clone(&shows_output))));
-        editor.bind_sequence(KeyEvent::ctrl('O'), show);
-        let problem = match editor.load_history(&history) {
+    /// When the history cannot have the size it should.
+    pub fn new(options: LineEditorOptions, modes: Arc<SavedModes>) -> io::Result<Self> {
+        let config = Config::builder().max_history_size(HISTORY_LINES).map_err(io_error)?.build();
+        let mut history = FileHistory::with_config(&config);
+        let problem = match history.load(&options.history) {
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
             loaded => loaded.err().map(|error| error.to_string()),
         };
-        let is_plain = PLAIN_TERMINALS.contains(&term.as_str());
-        let stores_history = problem.is_none();
-        let above_line = editor.create_external_printer().ok();
-        let above_line = above_line.map(|printer| Arc::new(Mutex::new(printer)) as AboveLine);
-        let typed = String::new();
         Ok(Self {
-            editor,
+            line: InputLine::default(),
+            keys: Keys::default(),
+            modes,
+            options,
             history,
-            may_store,
-            above_line,
-            is_plain,
-            typed,
-            shows_output,
+            shown: None,
+            menu: None,
+            search: None,
+            resized: None,
+            continued: None,
+            stores_history: problem.is_none(),
             problem,
-            stores_history,
+            footer: Row::new(),
         })
-    }
-
-    /// Checks whether lines are read without editing.
-    pub fn is_plain(&self) -> bool {
-        self.is_plain
     }
 
     /// Returns why the history cannot be read or written, once.
@@ -146,199 +162,370 @@ impl LineEditor {
         self.problem.take()
     }
 
-    /// Reads the next input on a thread of its own, which ends with it, and stores it in the history.
-    ///
-    /// # Errors
-    /// When the thread cannot be started or the terminal cannot be read; with the editor if it is still usable.
-    pub async fn read(self, terminal: &Terminal, prompt: &str) -> (Option<Self>, io::Result<Input>) {
-        let (sender, mut receiver) = tokio::sync::oneshot::channel();
-        let mut continued = match signal(SignalKind::from_raw(Signal::CONT.as_raw())) {
-            Ok(continued) => continued,
-            Err(error) => return (Some(self), Err(error)),
-        };
-        let (modes, above_line) = (SavedModes::save(), self.above_line.clone());
-        let prompt = if self.is_plain {
-            if let Err(error) = terminal.stream(Style::Plain, prompt) {
-                return (Some(self), Err(error));
-            }
-            String::new()
-        } else {
-            prompt.to_owned()
-        };
-        let work = move || {
-            let mut editor = self;
-            let input = editor.read_blocking(&prompt);
-            // The receiver is gone only when the process ends.
-            drop(sender.send((editor, input)));
-        };
-        let thread = match std::thread::Builder::new().name("line-editor".to_owned()).spawn(work) {
-            Ok(thread) => thread,
-            Err(error) => return (None, Err(error)),
-        };
-        let mut was_continued = false;
-        let received = loop {
-            tokio::select! {
-                biased;
-                received = &mut receiver => break received,
-                _continued = continued.recv() => if let Some(above_line) = &above_line {
-                    was_continued = true;
-                    modes.set_raw();
-                    draw_again(above_line);
-                }
-            }
-        };
-        drop(thread.join());
-        if was_continued {
-            // The line may have ended before the modes were set.
-            modes.restore();
-        }
-        // The user's Enter has ended the line of the prompt.
-        terminal.end_prompt();
-        match received {
-            Ok((editor, input)) => (Some(editor), input),
-            Err(_) => (None, Err(io::Error::other("the line editor failed"))),
+    /// Puts `text` before what is typed.
+    pub fn put_back(&mut self, text: &str) {
+        if !text.is_empty() {
+            let typed = self.line.text();
+            let end = if typed.is_empty() { "" } else { "\n" };
+            self.line.set(&format!("{text}{end}{typed}"));
         }
     }
 
-    fn read_blocking(&mut self, prompt: &str) -> io::Result<Input> {
-        let typed = std::mem::take(&mut self.typed);
-        match self.editor.readline_with_initial(prompt, (&typed, "")) {
-            Ok(line) if self.shows_output.swap(false, Ordering::Relaxed) => Ok(Input::ShowOutput(line)),
-            Ok(line) => {
-                if !line.trim().is_empty() && (self.may_store)(&line) {
-                    self.store(&line);
-                }
-                Ok(Input::Line(line))
-            }
-            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                Ok(Input::Unreadable)
-            }
-            Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Input::End),
-            Err(error) => Err(io_error(error)),
+    /// Reads the next input, and stores a line in the history. A wait that is abandoned loses nothing. While a question is open, the question has the keys.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read.
+    pub async fn next(&mut self, terminal: &Terminal, activity: Activity) -> io::Result<Input> {
+        if !terminal.has_icons() {
+            return self.next_plain(terminal, activity).await;
         }
+        self.modes.deliver_keys(activity == Activity::Works);
+        let mut questions = terminal.questions.subscribe();
+        loop {
+            drop(questions.wait_for(|open| *open == 0).await);
+            let typed = terminal.take_typed();
+            if !typed.is_empty() {
+                self.line.insert(typed.trim_matches('\n'));
+            }
+            self.show(terminal);
+            let _reading = terminal.reading.lock().await;
+            let resized = stream(&mut self.resized, SignalKind::window_change())?;
+            let continued = stream(&mut self.continued, SignalKind::from_raw(Signal::CONT.as_raw()))?;
+            let event = tokio::select! {
+                biased;
+                _opened = questions.wait_for(|open| *open > 0) => continue,
+                _resized = resized.recv() => continue,
+                _continued = continued.recv() => {
+                    self.modes.deliver_keys(activity == Activity::Works);
+                    terminal.begin_again();
+                    continue;
+                }
+                event = self.keys.next() => event?,
+            };
+            let Some(event) = event else { return Ok(Input::End) };
+            terminal.note_key();
+            if let Some(input) = self.press(event, terminal, activity) {
+                if let Input::Line(text) | Input::Later(text) = &input {
+                    self.store(text);
+                }
+                self.show(terminal);
+                return Ok(input);
+            }
+        }
+    }
+
+    /// Reads a line at a terminal that cannot be drawn on.
+    async fn next_plain(&mut self, terminal: &Terminal, activity: Activity) -> io::Result<Input> {
+        let mut questions = terminal.questions.subscribe();
+        loop {
+            drop(questions.wait_for(|open| *open == 0).await);
+            let _reading = terminal.reading.lock().await;
+            if activity == Activity::Waits {
+                terminal.stream(Style::Plain, PROMPT)?;
+            }
+            let line = tokio::select! {
+                biased;
+                _opened = questions.wait_for(|open| *open > 0) => continue,
+                line = read_line() => line?,
+            };
+            terminal.end_prompt();
+            let Some(line) = line else { return Ok(Input::End) };
+            self.store(line.trim_end_matches('\n'));
+            return Ok(Input::Line(line));
+        }
+    }
+
+    /// Shows the input, the menu or the search, and the footer.
+    pub fn show(&mut self, terminal: &Terminal) {
+        let width = usize::from(terminal.width());
+        let (rows, cursor) = self.line.rows(PROMPT, width, MAX_ROWS);
+        let mut below = Vec::new();
+        if let Some(search) = &self.search {
+            let is_missing = search.at.is_none() && !search.text.is_empty();
+            below.push(vec![(Style::Dim, messages::history_search(&search.text, is_missing))]);
+        }
+        let menu = self.menu.as_ref().filter(|menu| !menu.candidates.is_empty());
+        if let Some(Menu { candidates, selected, .. }) = menu {
+            let first = selected.map_or(0, |at| (at + 1).saturating_sub(MENU_ROWS));
+            for (at, Candidate { text, about }) in candidates.iter().enumerate().skip(first).take(MENU_ROWS) {
+                let style = if *selected == Some(at) { Style::Bold } else { Style::Dim };
+                let mark = if *selected == Some(at) { "→" } else { " " };
+                below.push(vec![(style, format!("{mark} {text:<MENU_NAME$} {about}").trim_end().to_owned())]);
+            }
+            if let Some(more) = candidates.len().checked_sub(first + MENU_ROWS).filter(|more| *more > 0) {
+                below.push(vec![(Style::Dim, format!("  {}", messages::menu_more(more)))]);
+            }
+        } else if !self.footer.is_empty() {
+            below.push(self.footer.clone());
+        }
+        terminal.show_input(Some(InputView { rows, cursor, below }));
+    }
+
+    fn press(&mut self, event: Event, terminal: &Terminal, activity: Activity) -> Option<Input> {
+        let key = match event {
+            Event::Paste(text) => {
+                self.end_search();
+                self.line.paste(&text);
+                self.update_menu(false);
+                return None;
+            }
+            Event::Key(key) => key,
+            _ => return None,
+        };
+        if self.search.is_some() && self.press_in_search(key) {
+            return None;
+        }
+        let is_ctrl = key.modifiers.contains(KeyModifiers::CTRL);
+        match key.code {
+            KeyCode::Enter => return self.enter(key, activity),
+            KeyCode::Char('j') if is_ctrl => self.line.insert("\n"),
+            KeyCode::Char('c') if is_ctrl => return Some(self.interrupt()),
+            KeyCode::Char('d') if is_ctrl && self.line.is_empty() => return Some(Input::End),
+            KeyCode::Char('o') if is_ctrl => return Some(Input::ShowOutput),
+            KeyCode::Char('g') if is_ctrl && activity == Activity::Waits => {
+                let text = self.line.text();
+                self.clear();
+                return Some(Input::OpenEditor(text));
+            }
+            KeyCode::Char('z') if is_ctrl => self.stop_process(terminal),
+            KeyCode::Char('l') if is_ctrl => terminal.clear_screen(),
+            KeyCode::Char('r') if is_ctrl => self.search = Some(Search { text: String::new(), at: None }),
+            KeyCode::Char('p') if is_ctrl => return self.move_up(activity),
+            KeyCode::Char('n') if is_ctrl => self.move_down(),
+            KeyCode::Up if !self.select(false) => {
+                if !self.line.press(key) {
+                    return self.move_up(activity);
+                }
+            }
+            KeyCode::Down if !self.select(true) => {
+                if !self.line.press(key) {
+                    self.move_down();
+                }
+            }
+            KeyCode::Up | KeyCode::Down => {}
+            KeyCode::Tab => self.tab(),
+            KeyCode::Esc if self.menu.take().is_some() => {}
+            KeyCode::Esc if activity == Activity::Works => return Some(Input::Stop),
+            _ => {
+                if self.line.press(key) {
+                    self.shown = None;
+                    self.update_menu(false);
+                }
+            }
+        }
+        None
+    }
+
+    fn enter(&mut self, key: KeyEvent, activity: Activity) -> Option<Input> {
+        let is_alt = key.modifiers.contains(KeyModifiers::ALT);
+        if let Some(at) = self.menu.as_ref().and_then(|menu| menu.selected) {
+            self.accept(at);
+            return None;
+        }
+        let is_continued = self.line.is_at_end() && self.line.before_cursor().ends_with('\\');
+        if is_continued {
+            let end = self.line.before_cursor().len() - 1;
+            self.line.complete(end, "\n");
+            return None;
+        }
+        if key.modifiers.contains(KeyModifiers::SHIFT) || is_alt && activity == Activity::Waits {
+            self.line.insert("\n");
+            return None;
+        }
+        let text = self.line.text();
+        self.clear();
+        Some(if is_alt { Input::Later(text) } else { Input::Line(text) })
+    }
+
+    fn clear(&mut self) {
+        self.line.clear();
+        (self.menu, self.shown, self.search) = (None, None, None);
+    }
+
+    /// Ctrl+C removes what is typed; with nothing typed it is told to the caller.
+    fn interrupt(&mut self) -> Input {
+        self.clear();
+        Input::Interrupted
+    }
+
+    /// Ctrl+Z: stops the process group, as the terminal does outside these modes.
+    fn stop_process(&self, terminal: &Terminal) {
+        terminal.show_input(None);
+        self.modes.restore();
+        // Without job control nothing stops.
+        let _stopped = kill_current_process_group(Signal::TSTP);
+        self.modes.deliver_keys(false);
+        terminal.begin_again();
+    }
+
+    fn move_up(&mut self, activity: Activity) -> Option<Input> {
+        if activity == Activity::Works && self.line.is_empty() {
+            return Some(Input::TakeBack);
+        }
+        let before = self.shown.as_ref().map_or(self.history.len(), |(at, _)| *at);
+        if let Some(at) = before.checked_sub(1) {
+            self.show_history(at);
+        }
+        None
+    }
+
+    fn move_down(&mut self) {
+        match self.shown.take() {
+            Some((at, typed)) if at + 1 >= self.history.len() => self.line.set(&typed),
+            Some((at, typed)) => {
+                self.shown = Some((at, typed));
+                self.show_history(at + 1);
+            }
+            None => {}
+        }
+    }
+
+    fn show_history(&mut self, at: usize) {
+        if let Ok(Some(found)) = self.history.get(at, SearchDirection::Forward) {
+            let typed = self.shown.take().map_or_else(|| self.line.text(), |(_, typed)| typed);
+            self.line.set(&found.entry);
+            self.shown = Some((at, typed));
+        }
+    }
+
+    /// Handles a key of a search; returns false if it ends the search and has its usual meaning.
+    fn press_in_search(&mut self, key: KeyEvent) -> bool {
+        let Some(search) = &mut self.search else { return false };
+        let is_ctrl = key.modifiers.contains(KeyModifiers::CTRL);
+        let from = match key.code {
+            KeyCode::Char('r') if is_ctrl => search.at.and_then(|at| at.checked_sub(1)),
+            KeyCode::Char(char) if !is_ctrl => {
+                search.text.push(char);
+                search.at.or_else(|| self.history.len().checked_sub(1))
+            }
+            KeyCode::Backspace => {
+                search.text.pop();
+                self.history.len().checked_sub(1)
+            }
+            _ => {
+                self.end_search();
+                return matches!(key.code, KeyCode::Esc);
+            }
+        };
+        let found = from.and_then(|from| {
+            self.history.search(&search.text, from, SearchDirection::Reverse).ok().flatten()
+        });
+        search.at = found.as_ref().map(|found| found.idx);
+        if let Some(found) = found {
+            self.line.set(&found.entry);
+        }
+        true
+    }
+
+    fn end_search(&mut self) {
+        self.search = None;
+    }
+
+    /// Completes what all candidates have in common, or selects the next one.
+    fn tab(&mut self) {
+        if self.menu.as_ref().is_some_and(|menu| menu.selected.is_some()) {
+            self.select(true);
+            return;
+        }
+        self.update_menu(true);
+        let Some(menu) = &mut self.menu else { return };
+        let typed = self.line.before_cursor().get(menu.from..).unwrap_or_default();
+        let common = common_beginning(&menu.candidates);
+        if let [_] = menu.candidates.as_slice() {
+            self.accept(0);
+        } else if common.len() > typed.len() && common.starts_with(typed) {
+            let from = menu.from;
+            self.line.complete(from, &common);
+            self.update_menu(true);
+        } else {
+            menu.selected = Some(0);
+        }
+    }
+
+    /// Selects the next candidate, or the one before; returns false without a menu.
+    fn select(&mut self, next: bool) -> bool {
+        let Some(menu) = self.menu.as_mut().filter(|menu| !menu.candidates.is_empty()) else { return false };
+        let count = menu.candidates.len();
+        menu.selected = Some(match menu.selected {
+            None => {
+                if next {
+                    0
+                } else {
+                    count - 1
+                }
+            }
+            Some(at) => (at + if next { 1 } else { count - 1 }) % count,
+        });
+        true
+    }
+
+    /// Puts a candidate in the place of what was typed.
+    fn accept(&mut self, at: usize) {
+        let Some(menu) = self.menu.take() else { return };
+        if let Some(candidate) = menu.candidates.get(at) {
+            self.line.complete(menu.from, &candidate.text);
+            if candidate.text.ends_with('/') {
+                self.update_menu(false);
+            }
+        }
+    }
+
+    /// Shows the candidates for the text before the cursor: those of commands and of paths after `@` while it is typed, others `on_demand`.
+    fn update_menu(&mut self, on_demand: bool) {
+        let before = self.line.before_cursor();
+        let word = before.rfind(char::is_whitespace).map_or(0, |space| space.saturating_add(1));
+        let path = before.get(word..).and_then(|word| word.strip_prefix('@'));
+        let options = &self.options;
+        let (from, candidates) = if before.starts_with('/') && word == 0 {
+            (0, (options.commands)(before))
+        } else if let Some(path) = path {
+            (word + 1, (options.paths)(path))
+        } else if before.starts_with('/') && on_demand {
+            (word, (options.arguments)(before))
+        } else {
+            (0, Vec::new())
+        };
+        // What is typed already needs no menu.
+        let is_known = |candidate: &Candidate| before.get(from..) == Some(candidate.text.as_str());
+        let is_complete = matches!(candidates.as_slice(), [only] if is_known(only));
+        let menu =
+            (!candidates.is_empty() && !is_complete).then_some(Menu { candidates, from, selected: None });
+        self.menu = menu;
     }
 
     /// Adds a line to the history, and to its file.
     fn store(&mut self, line: &str) {
-        let added = self.editor.add_history_entry(line);
+        if line.trim().is_empty() || !(self.options.may_store)(line) {
+            return;
+        }
+        let added = self.history.add(line);
         let stored = added.and_then(|_| {
-            if self.stores_history { self.editor.append_history(&self.history) } else { Ok(()) }
+            if self.stores_history { self.history.append(&self.options.history) } else { Ok(()) }
         });
         self.problem = stored.err().map(|error| error.to_string());
     }
 }
 
-/// Enter after a backslash at the end completes the backslash to a new line, because no other command of the editor both
-/// removes and inserts. Pasted backslashes stay.
-struct BackslashContinues(Arc<AtomicBool>);
-
-impl ConditionalEventHandler for BackslashContinues {
-    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
-        let is_continued = context.line().ends_with('\\') && context.pos() == context.line().len();
-        is_continued.then(|| {
-            self.0.store(true, Ordering::Relaxed);
-            Cmd::Complete
-        })
+/// Returns what all candidates begin with.
+fn common_beginning(candidates: &[Candidate]) -> String {
+    let Some((first, rest)) = candidates.split_first() else { return String::new() };
+    let mut common = first.text.as_str();
+    for Candidate { text, .. } in rest {
+        let same = common.chars().zip(text.chars()).take_while(|(a, b)| a == b);
+        let length = same.map(|(char, _)| char.len_utf8()).sum();
+        common = common.get(..length).unwrap_or_default();
     }
+    common.to_owned()
 }
 
-/// Ctrl+O ends the line, which is then edited again below the output.
-struct EndsLineToShowOutput(Arc<AtomicBool>);
-
-impl ConditionalEventHandler for EndsLineToShowOutput {
-    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
-        self.0.store(true, Ordering::Relaxed);
-        Some(Cmd::AcceptLine)
+/// Returns the signals of a kind since the first call.
+fn stream(stream: &mut Option<SignalStream>, kind: SignalKind) -> io::Result<&mut SignalStream> {
+    if stream.is_none() {
+        *stream = Some(signal(kind)?);
     }
-}
-
-/// Has the editor draw its line, on a thread that waits until the editor reads.
-fn draw_again(above_line: &AboveLine) {
-    let above_line = Arc::clone(above_line);
-    drop(tokio::task::spawn_blocking(move || {
-        let mut above_line = above_line.lock().unwrap_or_else(PoisonError::into_inner);
-        // The editor reports a terminal that is gone.
-        drop(above_line.print(DRAWN_AGAIN.to_owned()));
-    }));
+    stream.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn io_error(error: impl Display) -> io::Error {
     io::Error::other(error.to_string())
-}
-
-/// Completion of lines.
-struct LineHelper {
-    commands: Complete,
-    paths: Complete,
-    arguments: Complete,
-    /// Whether the next completion is that of a backslash to a new line.
-    continues: Arc<AtomicBool>,
-}
-
-impl Completer for LineHelper {
-    type Candidate = String;
-
-    fn complete(
-        &self,
-        line: &str,
-        position: usize,
-        _context: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let before = line.get(..position).unwrap_or_default();
-        if self.continues.swap(false, Ordering::Relaxed)
-            && let Some(text) = before.strip_suffix('\\')
-        {
-            return Ok((text.len(), vec!["\n".to_owned()]));
-        }
-        if before.starts_with('/') && !before.contains(char::is_whitespace) {
-            return Ok((0, (self.commands)(before)));
-        }
-        let word = before.rfind(char::is_whitespace).map_or(0, |space| space.saturating_add(1));
-        match before.get(word..).and_then(|word| word.strip_prefix('@')) {
-            Some(path) => Ok((word.saturating_add(1), (self.paths)(path))),
-            None if before.starts_with('/') => Ok((word, (self.arguments)(before))),
-            None => Ok((position, Vec::new())),
-        }
-    }
-}
-
-impl Validator for LineHelper {}
-
-impl Hinter for LineHelper {
-    type Hint = String;
-}
-
-impl Highlighter for LineHelper {}
-
-impl Helper for LineHelper {}
-
-/// Saved modes of the terminal of standard input.
-pub struct SavedModes(Option<Termios>);
-
-impl SavedModes {
-    /// Saves the present modes.
-    pub fn save() -> Self {
-        Self(tcgetattr(io::stdin()).ok())
-    }
-
-    /// Sets the modes in which a line is edited, after a stop: the shell has set its own, possibly after the editor.
-    fn set_raw(&self) {
-        if let Some(modes) = &self.0 {
-            let mut raw = modes.clone();
-            raw.make_raw();
-            raw.output_modes = modes.output_modes;
-            // The editor reports a terminal that is gone.
-            let _set = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
-        }
-    }
-
-    /// Restores the modes and ends bracketed paste, for a process that ends while a line is read.
-    pub fn restore(&self) {
-        if let Some(modes) = &self.0 {
-            // The process ends: a terminal that is gone needs no modes.
-            let _restored = tcsetattr(io::stdin(), OptionalActions::Now, modes);
-            drop(io::stderr().write_all(BRACKETED_PASTE_OFF));
-        }
-    }
 }

@@ -1,5 +1,5 @@
 //! Shows Markdown on a terminal while it streams: text appears as it arrives, wrapped between words. The rows of the paragraph, list item or heading that is
-//! not finished are drawn again when they change; finished rows are never touched.
+//! not finished stand in the live area; finished rows are never touched.
 
 use super::preview::Row;
 use super::sanitize::columns;
@@ -26,9 +26,7 @@ pub struct MarkdownStream {
     line: String,
     /// The marks that end the code block that is open, such as three backticks.
     fence: Option<String>,
-    /// The rows of the block that are on the screen; the last one is not ended.
-    drawn: Vec<Row>,
-    /// Number of rows of the block that are finished, before those in `drawn`.
+    /// Number of rows of the block that are finished.
     finished: usize,
     /// Columns of the terminal at the last piece.
     width: usize,
@@ -127,7 +125,7 @@ impl MarkdownStream {
         let block = std::mem::take(&mut self.block);
         let outcome =
             if block.is_empty() { PrintOutcome::Written } else { self.draw(terminal, &block, true)? };
-        (self.drawn, self.finished) = (Vec::new(), 0);
+        self.finished = 0;
         Ok(outcome)
     }
 
@@ -160,25 +158,14 @@ impl MarkdownStream {
         self.draw(terminal, &source, false)
     }
 
-    /// Draws the rows of a block that have changed; with `ends`, its last row is ended too.
+    /// Shows the rows of a block; with `ends`, they are finished.
     fn draw(&mut self, terminal: &Terminal, source: &str, ends: bool) -> io::Result<PrintOutcome> {
-        let rows = render(source, self.width);
-        let mut rows = rows.get(self.finished.min(rows.len())..).unwrap_or_default().to_vec();
-        let same = rows.iter().zip(&self.drawn).take_while(|(row, drawn)| row == drawn).count();
-        let outcome = if same < rows.len() || same < self.drawn.len() {
-            let from = same.min(self.drawn.len().saturating_sub(1));
-            let up = self.drawn.len().saturating_sub(1) - from;
-            terminal.draw_rows(up, rows.get(from..).unwrap_or_default(), ends)?
-        } else if ends {
-            terminal.print_spans(&[(Style::Plain, "\n")])?
-        } else {
-            PrintOutcome::Written
-        };
-        let done = rows.len().saturating_sub(MAX_DRAWN);
+        let mut rows = render(source, self.width);
+        rows.drain(..self.finished.min(rows.len()));
+        let done = if ends { rows.len() } else { rows.len().saturating_sub(MAX_DRAWN) };
+        let growing = rows.split_off(done);
         self.finished += done;
-        rows.drain(..done);
-        self.drawn = rows;
-        Ok(outcome)
+        terminal.print_growing(&rows, growing)
     }
 }
 

@@ -2,20 +2,23 @@
 //!
 //! Without a user at a terminal, the prompt is refused at once.
 
+use super::input_line::InputLine;
+use super::keys::{Keys, SavedModes, wait_readable};
+use super::live::InputView;
 use super::preview::Preview;
-use super::sanitize::{sanitize, truncate_middle};
+use super::sanitize::{columns, sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_text::lines::one_line;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
-use tokio::sync::watch;
+use std::time::Duration;
+use terminput::{Event, KeyCode, KeyModifiers};
 use tokio_util::sync::CancellationToken;
 
 /// Invalid answers before the prompt counts as refused: a terminal that sends noise must not cause an endless loop.
@@ -36,6 +39,12 @@ const NO_BECAUSE: &str = "w";
 const END_OF_INPUT: &str = "\u{4}";
 /// The key Escape, which arrives alone; the sequences of other keys begin with it.
 const ESCAPE: &str = "\u{1b}";
+/// Time without a key after which a question appears.
+const QUIET: Duration = Duration::from_millis(500);
+/// Text before an answer to a long question.
+const ANSWER_PROMPT: &str = "> ";
+/// Most rows of an answer that is typed.
+const ANSWER_ROWS: usize = 4;
 /// Rows of the screen for everything but the preview.
 const ROWS_AROUND: u16 = 10;
 
@@ -76,43 +85,6 @@ impl Terminal {
         self.stream_info().stdin && self.stream_info().stderr
     }
 
-    /// Calls `take` with each line that the user types, until `stop` or the end of the input. While a question is open, it reads
-    /// the lines; complete lines that were typed before it are taken first.
-    pub async fn read_lines(&self, stop: &CancellationToken, take: impl Fn(&str)) {
-        let mut questions = self.questions.subscribe();
-        while !stop.is_cancelled() {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                closed = questions.wait_for(|open| *open == 0) => if closed.is_err() { return },
-            }
-            let reading = self.reading.lock().await;
-            let Ok((gone, held)) = io::pipe() else { return };
-            let mut reader = tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone));
-            let (read, is_stopped) = tokio::select! {
-                biased;
-                read = &mut reader => (read, false),
-                _opened = questions.wait_for(|open| *open > 0) => {
-                    drop(held);
-                    (reader.await, true)
-                }
-                () = stop.cancelled() => {
-                    drop(held);
-                    (reader.await, true)
-                }
-            };
-            match read {
-                Ok(Ok(Some(line))) => take(&line),
-                Ok(Ok(None)) if is_stopped => {}
-                _ => return,
-            }
-            while is_stopped && let Ok(Some(line)) = ready_line(io::stdin()) {
-                take(&line);
-            }
-            drop(reading);
-        }
-    }
-
     /// Returns what was typed before questions and is no answer to them, without control characters.
     pub fn take_typed(&self) -> String {
         std::mem::take(&mut *self.typed.lock().unwrap_or_else(PoisonError::into_inner))
@@ -149,10 +121,15 @@ impl Terminal {
         if !self.can_ask() {
             return PromptAnswer::No(None);
         }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return PromptAnswer::Abort,
+            () = self.until_quiet() => {}
+        }
         let status = self.hide_status();
-        let _open = OpenQuestion::new(&self.questions);
+        let _open = OpenQuestion::new(self);
         let asked = async {
-            // Wait until `read_lines` has stopped reading, because it would read the answer.
+            // Wait until the editor of the input has stopped reading, because it would read the answer.
             let _reading = self.reading.lock().await;
             self.ask_until_answered(question).await
         };
@@ -177,15 +154,17 @@ impl Terminal {
         if !self.can_ask() {
             return None;
         }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            () = self.until_quiet() => {}
+        }
         let status = self.hide_status();
-        let _open = OpenQuestion::new(&self.questions);
+        let _open = OpenQuestion::new(self);
         let asked = async {
             let _reading = self.reading.lock().await;
             self.keep_typed()?;
-            self.print_prompt(prompt)?;
-            let line = read_line().await;
-            self.end_prompt();
-            line
+            self.read_answer(prompt).await
         };
         let line = tokio::select! {
             biased;
@@ -196,6 +175,68 @@ impl Terminal {
             self.show_status(&label);
         }
         line
+    }
+
+    /// Waits until the user has not typed for a moment: what is being typed is no answer to a question that appears meanwhile.
+    async fn until_quiet(&self) {
+        loop {
+            let last = *self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
+            match last.and_then(|last| QUIET.checked_sub(last.elapsed())) {
+                Some(rest) if rest > Duration::ZERO => tokio::time::sleep(rest).await,
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads a line that the user edits after `prompt`; `None` at the end of the input and after Esc.
+    async fn read_answer(&self, prompt: &str) -> io::Result<Option<String>> {
+        if !self.has_icons() {
+            self.print_prompt(prompt)?;
+            let line = read_line().await;
+            self.end_prompt();
+            return line;
+        }
+        let is_long = columns(prompt) > usize::from(self.width()) / 2;
+        if is_long {
+            self.eprintln(Style::Bold, prompt)?;
+        }
+        let prompt = if is_long { ANSWER_PROMPT } else { prompt };
+        let modes = SavedModes::save();
+        modes.deliver_keys(true);
+        let answer = self.edit_answer(prompt).await;
+        modes.set_back();
+        self.show_answer(None);
+        if let Ok(Some(answer)) = &answer {
+            self.eprintln(Style::Bold, &format!("{prompt}{answer}"))?;
+        }
+        answer
+    }
+
+    async fn edit_answer(&self, prompt: &str) -> io::Result<Option<String>> {
+        let (mut line, mut keys) = (InputLine::default(), Keys::default());
+        loop {
+            let (rows, cursor) = line.rows(prompt, usize::from(self.width()), ANSWER_ROWS);
+            self.show_answer(Some(InputView { rows, cursor, below: Vec::new() }));
+            match keys.next().await? {
+                Some(Event::Paste(text)) => line.insert(&text),
+                Some(Event::Key(key)) => match key.code {
+                    KeyCode::Enter => return Ok(Some(line.text())),
+                    // Ctrl+J, the end of a line that a program types.
+                    KeyCode::Char('j') if key.modifiers == KeyModifiers::CTRL => {
+                        return Ok(Some(line.text()));
+                    }
+                    KeyCode::Esc => return Ok(None),
+                    KeyCode::Char('d') if key.modifiers == KeyModifiers::CTRL && line.is_empty() => {
+                        return Ok(None);
+                    }
+                    _ => {
+                        line.press(key);
+                    }
+                },
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
@@ -213,13 +254,8 @@ impl Terminal {
                     continue;
                 }
                 NO_BECAUSE => {
-                    self.print_prompt(messages::prompt_why(question.language))?;
-                    let why = read_line().await?;
-                    self.end_prompt();
-                    let why = why.unwrap_or_default();
-                    if why.contains(ESCAPE) {
-                        continue;
-                    }
+                    let why = self.read_answer(messages::prompt_why(question.language)).await?;
+                    let Some(why) = why.filter(|why| !why.contains(ESCAPE)) else { continue };
                     let why = one_line(why.trim(), REASON_CHARS);
                     return Ok(PromptAnswer::No((!why.is_empty()).then_some(why)));
                 }
@@ -347,19 +383,21 @@ fn complete(text: &str) -> String {
     sanitize(&one_line(text, usize::MAX)).into_owned()
 }
 
-/// Counts a question as open until it is dropped, also when the question is abandoned.
-struct OpenQuestion<'a>(&'a watch::Sender<u32>);
+/// A question counts as open, and stands in the place of the input, until it is dropped, also when it is abandoned.
+struct OpenQuestion<'a>(&'a Terminal);
 
 impl<'a> OpenQuestion<'a> {
-    fn new(questions: &'a watch::Sender<u32>) -> Self {
-        questions.send_modify(|open| *open = open.saturating_add(1));
-        Self(questions)
+    fn new(terminal: &'a Terminal) -> Self {
+        terminal.questions.send_modify(|open| *open = open.saturating_add(1));
+        terminal.set_asking(true);
+        Self(terminal)
     }
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
+        self.0.set_asking(false);
+        self.0.questions.send_modify(|open| *open = open.saturating_sub(1));
     }
 }
 
@@ -388,34 +426,13 @@ fn parse(line: &str) -> Option<PromptAnswer> {
 
 /// Reads one line from the terminal; `None` at end of input. Dropping the future ends the wait: it drops the write end of a
 /// pipe that the reading thread waits on together with the terminal.
-async fn read_line() -> io::Result<Option<String>> {
+pub(super) async fn read_line() -> io::Result<Option<String>> {
     let (gone, _held) = io::pipe()?;
     tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone)).await.map_err(io::Error::other)?
 }
 
 fn wait_for_line(input: impl AsFd, gone: &PipeReader) -> io::Result<Option<String>> {
-    loop {
-        let mut fds = [PollFd::new(&input, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
-        }
-        let [typed, dropped] = fds.map(|fd| !fd.revents().is_empty());
-        if dropped {
-            return Ok(None);
-        }
-        if typed {
-            return take_line(&input);
-        }
-    }
-}
-
-/// Reads a line that is complete already; `None` without one.
-fn ready_line(input: impl AsFd) -> io::Result<Option<String>> {
-    let mut fds = [PollFd::new(&input, PollFlags::IN)];
-    let ready = poll(&mut fds, Some(&Timespec::default()))?;
-    if ready == 0 { Ok(None) } else { take_line(&input) }
+    if wait_readable(&input, gone)? { take_line(&input) } else { Ok(None) }
 }
 
 fn take_line(input: impl AsFd) -> io::Result<Option<String>> {

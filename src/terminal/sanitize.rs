@@ -84,7 +84,7 @@ fn chars_that_fit(chars: impl Iterator<Item = char>, columns: usize) -> usize {
 
 /// Returns the maximum columns of a character; at least 1, because a line of combining characters could otherwise be
 /// endless.
-fn char_columns(c: char) -> usize {
+pub(super) fn char_columns(c: char) -> usize {
     match c {
         '\t' => TAB_COLUMNS,
         c if needs_escape(c) => c.escape_unicode().len(),

@@ -1,19 +1,27 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
+use super::live::{InputView, Live, Look, Screen, paint_row};
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose};
-use super::spinner::Spinner;
+use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
 use rustix::fs::fstat;
 use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::time::Instant;
 
 /// Columns assumed if the width of the terminal is unknown.
 const DEFAULT_WIDTH: u16 = 80;
+/// Rows assumed if the height of the terminal is unknown.
+const DEFAULT_HEIGHT: u16 = 24;
+/// Begins a screen anew: the cursor at its first row, and nothing on it (CUP and ED of ECMA-48).
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
+/// The beginnings of `TERM` of terminals that cut the rows of a smaller window instead of wrapping them.
+const CUTTING_TERMINALS: [&str; 2] = ["linux", "rxvt"];
 
 /// Environment variables about terminals; read by `config::load`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,14 +32,16 @@ pub struct TerminalEnvironment {
     pub clicolor_force: Option<String>,
     /// `TERM`; with `dumb`, text replaces icons and no colour is used.
     pub term: Option<String>,
+    /// `XTERM_VERSION`, which xterm sets: it cuts the rows of a smaller window.
+    pub xterm: Option<String>,
 }
 
 impl TerminalEnvironment {
     /// Finds the variables among those of a process.
     pub fn from_variables(variables: &BTreeMap<String, String>) -> Self {
-        let [no_color, clicolor_force, term] =
-            ["NO_COLOR", "CLICOLOR_FORCE", "TERM"].map(|name| variables.get(name).cloned());
-        Self { no_color, clicolor_force, term }
+        let [no_color, clicolor_force, term, xterm] =
+            ["NO_COLOR", "CLICOLOR_FORCE", "TERM", "XTERM_VERSION"].map(|name| variables.get(name).cloned());
+        Self { no_color, clicolor_force, term, xterm }
     }
 }
 
@@ -100,7 +110,7 @@ impl Style {
         }
     }
 
-    fn paint(self, text: &str) -> String {
+    pub(super) fn paint(self, text: &str) -> String {
         self.code().map_or_else(|| text.to_owned(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"))
     }
 }
@@ -114,8 +124,7 @@ pub enum PrintOutcome {
     Closed,
 }
 
-/// The standard streams of the process. All output through it is sanitized, written in whole lines, and not mixed with the
-/// spinner.
+/// The standard streams of the process. All output through it is sanitized, written in whole lines above the live area, and not mixed with it.
 pub struct Terminal {
     info: StreamInfo,
     color: bool,
@@ -123,34 +132,91 @@ pub struct Terminal {
     out_color: bool,
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
-    err: Mutex<ErrorStream>,
+    err: Arc<Mutex<ErrorStream>>,
+    spinner: Mutex<Spinner>,
+    /// Shows the row of the spinner.
+    show_row: ShowRow,
     /// Number of open questions, which read what the user types.
     pub(super) questions: watch::Sender<u32>,
-    /// Held while lines are read.
+    /// Held while keys or lines are read.
     pub(super) reading: AsyncMutex<()>,
     /// Text that was typed before questions.
     pub(super) typed: Mutex<String>,
+    /// Time of the last key of the input.
+    pub(super) last_key: Mutex<Option<Instant>>,
     /// The preview of the last question that was answered with yes.
     pub(super) approved: Mutex<Option<String>>,
 }
 
-/// Standard error and the state of its last line.
+/// Standard error and what stands below its last line.
 struct ErrorStream {
     out: Box<dyn Write + Send>,
-    /// Whether the last text did not end its line.
+    /// Whether the last text did not end its line, on a terminal without a live area.
     line_open: bool,
-    spinner: Spinner,
+    /// Whether there is a live area.
+    rich: bool,
+    look: Look,
+    live: Live,
 }
 
 impl ErrorStream {
-    /// Returns the newline that ends an open line, left by streamed text or a prompt.
-    fn close_line(&mut self) -> &'static str {
-        if std::mem::take(&mut self.line_open) { "\n" } else { "" }
+    /// Returns what ends an open line, left by streamed text or a prompt.
+    fn close_line(&mut self) -> String {
+        let mut text = String::new();
+        if !self.live.open.is_empty() {
+            paint_row(&mut text, &std::mem::take(&mut self.live.open), self.look.color);
+            text.push('\n');
+        }
+        if std::mem::take(&mut self.line_open) {
+            text.push('\n');
+        }
+        text
     }
 
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        let Self { out, spinner, .. } = self;
-        spinner.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    /// Writes whole lines, above the live area.
+    fn write(&mut self, lines: &str) -> io::Result<()> {
+        let text = if self.rich { &self.live.draw(lines, self.screen()) } else { lines };
+        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush())
+    }
+
+    /// Adds text that need not end its line.
+    fn append(&mut self, pieces: &[(Style, &str)]) -> io::Result<()> {
+        if !self.rich {
+            let painted: String = pieces
+                .iter()
+                .map(|(style, text)| if self.look.color { style.paint(text) } else { (*text).to_owned() })
+                .collect();
+            if let Some((_, last)) = pieces.iter().rfind(|(_, text)| !text.is_empty()) {
+                self.line_open = !last.ends_with('\n');
+            }
+            return self.out.write_all(painted.as_bytes()).and_then(|()| self.out.flush());
+        }
+        let mut lines = String::new();
+        for (style, text) in pieces {
+            for part in text.split_inclusive('\n') {
+                let line = part.strip_suffix('\n');
+                match self.live.open.last_mut().filter(|(last, _)| last == style) {
+                    Some((_, open)) => open.push_str(line.unwrap_or(part)),
+                    None => self.live.open.push((*style, line.unwrap_or(part).to_owned())),
+                }
+                if line.is_some() {
+                    lines.push_str(&self.close_line());
+                }
+            }
+        }
+        if lines.is_empty() { self.draw_soon() } else { self.write(&lines) }
+    }
+
+    /// Draws the live area if it has changed.
+    fn draw_soon(&mut self) -> io::Result<()> {
+        let text = if self.rich { self.live.draw_soon(self.screen()) } else { String::new() };
+        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush())
+    }
+
+    fn screen(&self) -> Screen {
+        let size = console::Term::stderr().size_checked().unwrap_or((DEFAULT_HEIGHT, DEFAULT_WIDTH));
+        let (height, width) = (usize::from(size.0), usize::from(size.1).max(1));
+        Screen { width, height, look: self.look }
     }
 }
 
@@ -177,17 +243,33 @@ impl Terminal {
         let dumb = environment.term.as_deref() == Some("dumb");
         let forced = set(&environment.clicolor_force) && environment.clicolor_force.as_deref() != Some("0");
         let rich = info.stderr && !dumb;
+        let color = !set(&environment.no_color) && (forced || rich);
+        let term = environment.term.as_deref().unwrap_or_default();
+        let reflows =
+            environment.xterm.is_none() && !CUTTING_TERMINALS.iter().any(|cuts| term.starts_with(cuts));
+        let err = ErrorStream {
+            out: err,
+            line_open: false,
+            rich,
+            look: Look { color, reflows },
+            live: Live::default(),
+        };
+        let err = Arc::new(Mutex::new(err));
+        let shown = Arc::downgrade(&err);
         Self {
             info,
-            color: !set(&environment.no_color) && (forced || rich),
+            color,
             out_color: !set(&environment.no_color)
                 && (forced || !dumb && info.stdout != StdoutTarget::Elsewhere),
             rich,
             out: Mutex::new(out),
-            err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
+            err,
+            spinner: Mutex::default(),
+            show_row: Arc::new(move |row| show_row(&shown, row)),
             questions: watch::Sender::new(0),
             reading: AsyncMutex::default(),
             typed: Mutex::default(),
+            last_key: Mutex::default(),
             approved: Mutex::default(),
         }
     }
@@ -216,7 +298,7 @@ impl Terminal {
 
     /// Returns the columns of the terminal of standard error.
     pub fn width(&self) -> u16 {
-        console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
+        columns_of_screen()
     }
 
     /// Writes whole lines to standard error, sanitized, in one write.
@@ -251,7 +333,7 @@ impl Terminal {
     /// When standard error cannot be written.
     pub fn eprint_rows(&self, rows: &[Row]) -> io::Result<()> {
         let mut err = self.lock_err();
-        let mut block = err.close_line().to_owned();
+        let mut block = err.close_line();
         for row in rows {
             block.extend(row.iter().map(|(style, text)| self.paint(*style, &sanitize(text))));
             block.push('\n');
@@ -259,18 +341,12 @@ impl Terminal {
         err.write(&block)
     }
 
-    /// Writes a piece of streamed text to standard error, sanitized; hides the spinner.
+    /// Writes a piece of streamed text to standard error, sanitized.
     ///
     /// # Errors
     /// When standard error cannot be written.
     pub fn stream(&self, style: Style, piece: &str) -> io::Result<()> {
-        let text = sanitize_prose(piece);
-        let Some(last) = text.chars().next_back() else { return Ok(()) };
-        let mut err = self.lock_err();
-        err.spinner.hide();
-        err.write(&self.paint(style, &text))?;
-        err.line_open = last != '\n';
-        Ok(())
+        self.lock_err().append(&[(style, &sanitize_prose(piece))])
     }
 
     /// Ends the line that streamed text left open, if any.
@@ -280,7 +356,7 @@ impl Terminal {
     pub fn end_line(&self) -> io::Result<()> {
         let mut err = self.lock_err();
         let end = err.close_line();
-        err.write(end)
+        if end.is_empty() { Ok(()) } else { err.write(&end) }
     }
 
     /// Writes text to standard output, sanitized, and ends its last line. A closed pipe is not an error, because it does
@@ -291,7 +367,7 @@ impl Terminal {
     pub fn print(&self, text: &str) -> io::Result<PrintOutcome> {
         let text = sanitize_prose(text);
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.deliver(&text, end)
+        self.deliver(&format!("{text}{end}"))
     }
 
     /// Like [`print`](Self::print), with a style for each line.
@@ -303,7 +379,7 @@ impl Terminal {
             let style = if self.out_color { *style } else { Style::Plain };
             format!("{}\n", style.paint(&sanitize_prose(line)))
         });
-        self.deliver(&painted.collect::<String>(), "")
+        self.deliver(&painted.collect::<String>())
     }
 
     /// Writes pieces of text to standard output, sanitized, each with its style; they may contain newlines and need not end
@@ -312,32 +388,47 @@ impl Terminal {
     /// # Errors
     /// As [`print`](Self::print).
     pub fn print_spans(&self, spans: &[(Style, &str)]) -> io::Result<PrintOutcome> {
-        let painted = spans.iter().map(|(style, text)| {
-            let style = if self.out_color { *style } else { Style::Plain };
-            style.paint(&sanitize_prose(text))
-        });
-        self.deliver(&painted.collect::<String>(), "")
+        let style = |style: Style| if self.out_color { style } else { Style::Plain };
+        if self.has_live_output() {
+            let clean: Vec<_> = spans.iter().map(|(of, text)| (style(*of), sanitize_prose(text))).collect();
+            let clean: Vec<_> = clean.iter().map(|(style, text)| (*style, text.as_ref())).collect();
+            return self.lock_err().append(&clean).map(|()| PrintOutcome::Written);
+        }
+        let painted = spans.iter().map(|(of, text)| style(*of).paint(&sanitize_prose(text)));
+        self.deliver(&painted.collect::<String>())
     }
 
-    /// Writes rows to standard output, from the beginning of the row that is `up` rows above the cursor; what stood there and below is erased. The last row is
-    /// ended only if `ends`. It is one update for a terminal that knows synchronized output (DECSET 2026).
+    /// Writes rows to standard output.
     ///
     /// # Errors
     /// As [`print`](Self::print).
-    pub fn draw_rows(&self, up: usize, rows: &[Row], ends: bool) -> io::Result<PrintOutcome> {
-        let up = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
-        let mut text = format!("\x1b[?2026h{up}\r\x1b[J");
-        for (at, row) in rows.iter().enumerate() {
-            if at > 0 {
-                text.push('\n');
-            }
-            for (style, piece) in row {
-                let style = if self.out_color { *style } else { Style::Plain };
-                text.push_str(&style.paint(&sanitize_prose(piece)));
+    pub fn print_rows(&self, rows: &[Row]) -> io::Result<PrintOutcome> {
+        let mut text = String::new();
+        for row in rows {
+            paint_row(&mut text, row, self.out_color);
+            text.push('\n');
+        }
+        self.deliver(&text)
+    }
+
+    /// Writes rows to standard output, and shows those of a block of text that still grows below them, where that is possible.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn print_growing(&self, finished: &[Row], growing: Vec<Row>) -> io::Result<PrintOutcome> {
+        if self.has_live_output() {
+            let mut err = self.lock_err();
+            err.live.growing = growing;
+            if finished.is_empty() {
+                return err.draw_soon().map(|()| PrintOutcome::Written);
             }
         }
-        text.push_str(if ends { "\n\x1b[?2026l" } else { "\x1b[?2026l" });
-        self.deliver(&text, "")
+        if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
+    }
+
+    /// Checks whether standard output shares the live area of standard error.
+    fn has_live_output(&self) -> bool {
+        self.rich && self.info.stdout == StdoutTarget::SameTerminal
     }
 
     /// Like [`print`](Self::print), in place of the last `rows` rows of a terminal.
@@ -347,19 +438,21 @@ impl Terminal {
     pub fn redraw(&self, text: &str, rows: usize) -> io::Result<PrintOutcome> {
         // CPL and ED of ECMA-48: to the start of an earlier line, and erase what follows.
         let start = if rows > 0 { format!("\x1b[{rows}F\x1b[J") } else { String::new() };
-        self.deliver(&format!("{start}{}", sanitize_prose(text)), "")
+        self.deliver(&format!("{start}{}", sanitize_prose(text)))
     }
 
-    fn deliver(&self, text: &str, end: &str) -> io::Result<PrintOutcome> {
-        self.hide_status();
+    /// Writes to standard output: whole lines, unless it has no live area.
+    fn deliver(&self, text: &str) -> io::Result<PrintOutcome> {
+        if self.has_live_output() {
+            let mut err = self.lock_err();
+            let start = err.close_line();
+            return err.write(&format!("{start}{text}")).map(|()| PrintOutcome::Written);
+        }
         if self.info.stdout == StdoutTarget::SameTerminal {
             self.end_line()?;
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.write_all(end.as_bytes()))
-            .and_then(|()| out.flush());
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
             Ok(()) => Ok(PrintOutcome::Written),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PrintOutcome::Closed),
@@ -367,29 +460,88 @@ impl Terminal {
         }
     }
 
-    /// Shows a spinner with `label` and the waiting time, if standard error is a terminal.
+    /// Shows a spinner with the waiting time and `label` in the live area, if standard error is a terminal.
     pub fn show_status(&self, label: &str) {
+        if !self.rich {
+            return;
+        }
+        let mut spinner = self.spinner.lock().unwrap_or_else(PoisonError::into_inner);
+        spinner.show(&one_line(label, usize::from(u8::MAX)), columns_of_screen, &self.show_row);
+    }
+
+    /// Hides the spinner that [`show_status`](Self::show_status) shows, and what a command has printed; returns the label.
+    pub fn hide_status(&self) -> Option<String> {
+        let label = self.spinner.lock().unwrap_or_else(PoisonError::into_inner).hide()?;
+        self.change_live(|live| {
+            live.status.clear();
+            live.tail.clear();
+        });
+        Some(label)
+    }
+
+    /// Shows the input in the live area, or removes it.
+    pub fn show_input(&self, input: Option<InputView>) {
+        self.change_live(|live| live.input = input);
+    }
+
+    /// Shows the messages that wait in the live area.
+    pub fn show_queued(&self, queued: Vec<Row>) {
+        self.change_live(|live| live.queued = queued);
+    }
+
+    /// Shows the last rows that a command has printed in the live area, while there is a status.
+    pub fn show_tail(&self, tail: Vec<Row>) {
+        self.change_live(|live| live.tail = tail);
+    }
+
+    /// Lets a question take the place of the input, or ends that.
+    pub(super) fn set_asking(&self, is_asking: bool) {
+        self.change_live(|live| (live.is_asking, live.answer) = (is_asking, None));
+    }
+
+    /// Shows the answer that is typed.
+    pub(super) fn show_answer(&self, answer: Option<InputView>) {
+        self.change_live(|live| live.answer = answer);
+    }
+
+    fn change_live(&self, change: impl FnOnce(&mut Live)) {
+        let mut err = self.lock_err();
+        change(&mut err.live);
         if self.rich {
-            let mut err = self.lock_err();
-            if !err.line_open {
-                err.spinner.show(&one_line(label, usize::from(u8::MAX)));
-            }
+            // A terminal that is gone is noticed by what is written next.
+            drop(err.write(""));
         }
     }
 
-    /// Hides the spinner that [`show_status`](Self::show_status) shows; returns its label.
-    pub fn hide_status(&self) -> Option<String> {
-        self.lock_err().spinner.hide()
+    /// Draws the live area below what another program has written since the last time.
+    pub fn begin_again(&self) {
+        self.change_live(Live::forget);
+    }
+
+    /// Removes all from the screen but the live area; what scrolled out of it stays.
+    pub fn clear_screen(&self) {
+        let mut err = self.lock_err();
+        err.live.forget();
+        drop(err.write(CLEAR_SCREEN));
+    }
+
+    /// Leaves the live area where it is, with the cursor below, for a process that ends: does not wait for anybody who writes.
+    pub fn leave(&self) {
+        if let Ok(mut err) = self.err.try_lock() {
+            let end = err.live.leave();
+            drop(err.out.write_all(end.as_bytes()).and_then(|()| err.out.flush()));
+        }
+    }
+
+    /// Records that the user types, so that a question does not take what is typed for an answer.
+    pub(super) fn note_key(&self) {
+        *self.last_key.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// Writes the last line of a prompt to standard error, without a newline.
     pub(super) fn print_prompt(&self, question: &str) -> io::Result<()> {
-        let mut err = self.lock_err();
-        let start = err.close_line();
-        let block = format!("{start}{}", self.paint(Style::Bold, &sanitize(question)));
-        err.write(&block)?;
-        err.line_open = true;
-        Ok(())
+        self.end_line()?;
+        self.lock_err().append(&[(Style::Bold, &sanitize(question))])
     }
 
     /// Records that the user's answer ended the line of the prompt.
@@ -404,6 +556,20 @@ impl Terminal {
     fn lock_err(&self) -> MutexGuard<'_, ErrorStream> {
         self.err.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the columns of the terminal of standard error.
+fn columns_of_screen() -> u16 {
+    console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
+}
+
+/// Shows the row of the spinner in the live area.
+fn show_row(stream: &Weak<Mutex<ErrorStream>>, row: &str) {
+    let Some(stream) = stream.upgrade() else { return };
+    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+    row.clone_into(&mut stream.live.status);
+    // A terminal that is gone is noticed by what is written next.
+    drop(stream.write(""));
 }
 
 fn stdout_target(stdout: &impl AsFd, stderr: &impl AsFd) -> StdoutTarget {

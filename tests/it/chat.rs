@@ -402,8 +402,8 @@ fn chat_lines_are_continued_pasted_and_completed_and_secrets_stay_out_of_the_his
 #[test]
 fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_terminal_reads_plain_lines() {
     let answer = json!({"text": "# Title\n**bold**\n"});
-    let (colored, plain) =
-        ("\u{1b}[1mTitle\u{1b}[0m\r\n\u{1b}[1mbold\u{1b}[0m\r\n", "# Title\r\n**bold**\r\n");
+    let colored = ["\u{1b}[1mTitle\u{1b}[0m\r\n", "\u{1b}[1mbold\u{1b}[0m\r\n"];
+    let plain = ["# Title\r\n", "**bold**\r\n"];
     let color = [("TERM", "xterm-256color")];
     for (variables, shown) in [
         (&color[..], colored),
@@ -418,12 +418,10 @@ fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_te
             chat.types("hello\r");
             chat.wait("status", |text| text.contains("openai/mock · 1 step"));
             chat.types("/quit\r");
-            // Without the begin and end of an update, and what erases a row before it is drawn.
-            let screen = ["\u{1b}[?2026h", "\u{1b}[?2026l", "\r\u{1b}[J"]
-                .iter()
-                .fold(chat.finish().stderr, |screen, sequence| screen.replace(sequence, ""));
-            assert_eq!(screen.matches(shown).count(), 1, "{variables:?} {streams:?}: {screen}");
-            assert_eq!(screen.matches("bold").count(), 1, "the answer is shown once: {screen}");
+            let seen = chat.see("the answer", |_| true);
+            let screen = chat.finish().stderr;
+            assert!(shown.iter().all(|row| screen.contains(row)), "{variables:?} {streams:?}: {screen}");
+            assert_eq!(seen.matches("bold").count(), 1, "the answer is shown once: {seen}");
         }
     }
     let lab = Lab::new().env("TERM", "xterm-256color");
@@ -722,9 +720,10 @@ fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
     chat.types("second\r");
     let shown = chat.prompt(3);
     assert!(shown.contains("history") && server.requests().len() == 2, "{shown}");
-    // Bytes that are no text do not end the conversation.
-    chat.types_bytes(b"\xff\xfe\r");
-    chat.wait("refusal", |text| text.contains("is not UTF-8 text"));
+    // Bytes that are no text are seen.
+    chat.types_bytes(b"\xff\xfe");
+    chat.wait("them", |text| text.contains("\u{fffd}\u{fffd}"));
+    chat.types("\u{15}");
     chat.types("/mode\r");
     chat.wait("mode", |text| text.contains("mode confirm-sensitive · effort"));
     chat.types("/quit\r");
@@ -853,7 +852,7 @@ fn chat_tells_of_changed_instructions_and_counts_limits() {
 
 #[test]
 fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_message() {
-    let lab = Lab::new().config("chat: {queue: true}\n");
+    let lab = Lab::new();
     let wait = |gate: &str| {
         let command = format!("mkfifo {gate}; read -r line < {gate}");
         json!({"calls": [{"name": "run_command", "arguments": {"command": command}}]})
@@ -870,15 +869,16 @@ fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_messa
     chat.types("hello\r");
     lab.wait_for_file("one");
     chat.types("also the tests\r");
-    chat.wait("queued", |text| text.contains("queued for the next step"));
+    chat.see("what waits", |text| text.contains("with the next step: also the tests"));
     fs::write(lab.ws().join("one"), "go\n").unwrap();
     server.wait_for_request(2);
     assert_eq!(user_messages(&server.requests()[1]), ["\"hello\"", "\"also the tests\""]);
     // The turn is interrupted: what was typed stands at the prompt.
     chat.types("and the docs\r");
-    chat.wait("queued", |text| text.matches("queued for the next step").count() == 2);
+    chat.see("what waits", |text| text.contains("with the next step: and the docs"));
     chat.types(INTERRUPT);
     chat.prompt(2);
+    chat.see("the input", |text| text.contains("> and the docs"));
     chat.types(" too\r");
     chat.prompt(3);
     assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"and the docs too\"");
@@ -889,7 +889,7 @@ fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_messa
 
 #[test]
 fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
-    let lab = Lab::new().config("chat: {queue: true}\n");
+    let lab = Lab::new();
     let write = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
     let server = Server::turns([
         json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
@@ -902,7 +902,7 @@ fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
     chat.types("hello\r");
     server.wait_for_request(1);
     chat.types("y\r");
-    chat.wait("queued", |text| text.contains("queued for the next step"));
+    chat.see("what waits", |text| text.contains("with the next step: y"));
     chat.answer("n\r");
     chat.prompt(2);
     assert!(!lab.exists("a.txt"), "what was typed before the question is not its answer");
@@ -949,8 +949,8 @@ fn chat_a_half_typed_line_before_a_question_stands_at_the_next_prompt() {
         chat.types("hello\r");
         chat.answer("y\r");
         lab.wait_for_file("gate");
-        chat.types("y half\u{e9} \u{1b}lix\u{7f}ne");
-        chat.wait("the echo", |text| text.contains("^[li"));
+        chat.types("y half\u{e9} lix\u{7f}ne");
+        chat.see("the input", |text| text.contains("> y half\u{e9} line"));
         fs::write(lab.ws().join("gate"), "go\n").unwrap();
         chat.answer("n\r");
         chat.prompt(2);
@@ -974,8 +974,10 @@ fn chat_a_line_is_edited_further_after_the_process_was_stopped() {
     chat.types("one");
     chat.wait("the line", |text| text.contains("one"));
     let editing = chat.modes();
+    let drawn = |text: &str| text.matches("one").count();
+    let before = chat.wait("the line", |_| true);
     chat.stop_and_continue();
-    chat.wait("the line again", |text| text.contains("> one"));
+    chat.wait("the line again", |text| drawn(text) > drawn(&before));
     assert_eq!(chat.modes(), editing);
     // Ctrl+A, which only the editor understands.
     chat.types("\u{1}two \r");
@@ -1010,11 +1012,7 @@ fn chat_queue_works_after_a_question_that_was_interrupted_and_nothing_typed_befo
         chat.answer("n\r");
         chat.prompt(3);
         assert!(!lab.exists("a.txt"));
-        chat.types(if queue == "true" { "/quit\r" } else { "\r" });
-        if queue == "false" {
-            chat.prompt(4);
-            chat.types("/quit\r");
-        }
+        chat.types("/quit\r");
         assert_eq!(chat.finish().code, Some(0), "{queue}");
         let number = if queue == "true" { 2 } else { 4 };
         let messages = user_messages(&server.requests()[number]);
@@ -1168,5 +1166,133 @@ fn u06_the_header_says_where_and_how_the_agent_works_and_warns_in_the_home_direc
     let shown = chat.prompt(1);
     assert!(shown.contains("is not the directory of one project"), "{shown}");
     chat.types("quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+/// Waits in a command until the file `NAME` is written.
+fn waiting(name: &str) -> Value {
+    turn("run_command", &json!({"command": format!("mkfifo {name}; read -r line < {name}")}))
+}
+
+#[test]
+fn u08_what_is_typed_while_text_streams_is_seen_below_it_and_disturbs_nothing() {
+    let lab = Lab::new();
+    let words = (1..=60).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
+    let streamed = json!({"text": words, "chunk": 6, "chunk_delay_ms": 20});
+    let server = Server::turns([streamed, json!({"text": "second"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.see("the first words", |text| text.contains("word3 "));
+    chat.types("next quest");
+    let seen = chat.see("the input", |text| text.contains("> next quest"));
+    assert!(!seen.contains("word60"), "it was typed after the end: {seen}");
+    let seen = chat.see("the end", |text| text.contains("1 step"));
+    let flat = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&words), "the words are whole and in order: {seen}");
+    assert_eq!(seen.matches("next quest").count(), 1, "the input leaves no rows behind: {seen}");
+    chat.types("ion\r");
+    chat.see("the answer", |text| text.contains("second"));
+    assert_eq!(user_messages(&server.requests()[1]).last().unwrap(), "\"next question\"");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u08_enter_queues_for_the_step_alt_enter_for_the_end_and_up_takes_back() {
+    let lab = Lab::new();
+    let answers = ["first", "second"].map(|text| json!({"text": text}));
+    let server = Server::turns([vec![waiting("gate")], answers.to_vec()].concat());
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    lab.wait_for_file("gate");
+    chat.types("for the step\rfor the end\u{1b}\r/cost\r/queue\r/report\r");
+    let seen = chat.see("what waits", |text| text.contains("after the end: /report"));
+    for line in ["with the next step: for the step", "after the end: for the end", "no message was sent yet"]
+    {
+        assert!(seen.contains(line), "{line}: {seen}");
+    }
+    chat.types("\u{1b}[A");
+    chat.see("it in the input", |text| text.contains("> /report") && !text.contains("the end: /report"));
+    chat.types("\u{15}");
+    fs::write(lab.ws().join("gate"), "go\n").unwrap();
+    chat.prompt(2);
+    let requests = server.requests();
+    assert_eq!(user_messages(&requests[1]), ["\"hello\"", "\"for the step\""]);
+    assert_eq!(user_messages(&requests[2]).last().unwrap(), "\"for the end\"");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u08_esc_stops_the_work_and_gives_back_what_waits() {
+    let lab = Lab::new();
+    let server = Server::turns([waiting("gate"), json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    lab.wait_for_file("gate");
+    chat.types("one\rtwo\u{1b}\rhalf");
+    chat.see("what waits", |text| text.contains("after the end: two") && text.contains("> half"));
+    chat.types("\u{1b}");
+    chat.prompt(2);
+    let seen = chat.see("it in the input", |text| text.contains("> one\n  two\n  half"));
+    assert!(seen.contains("Interrupted") && !seen.contains("the end: two"), "{seen}");
+    chat.types("\r");
+    chat.prompt(3);
+    assert_eq!(user_messages(&server.requests()[1]).last().unwrap(), r#""one\ntwo\nhalf""#);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u16_a_slash_opens_a_menu_with_descriptions_and_a_long_paste_is_folded() {
+    let lab = Lab::new().file("src/dates.py", "");
+    let server = Server::turns([json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("/mo");
+    let menu = "  /mode                    show or change which calls run without a prompt\n  /model ";
+    chat.see("the menu", |text| text.contains(&format!("> /mo\n{menu}")));
+    chat.types("\u{1b}[B\u{1b}[B\r");
+    chat.see("the choice", |text| text.contains("> /model\n") && !text.contains("/mode "));
+    chat.types("\u{15}see @sr\t");
+    chat.see("the files", |text| text.contains("> see @src/\n  src/dates.py"));
+    chat.types("\t ");
+    let pasted = "row\n".repeat(200);
+    chat.types(&format!("\u{1b}[200~{pasted}\u{1b}[201~"));
+    chat.see("the mark", |text| text.contains("> see @src/dates.py [pasted: 200 lines]"));
+    chat.types("\r");
+    let seen = chat.prompt(2);
+    assert!(seen.contains("… +190 lines") || seen.contains("… +188 lines"), "{seen}");
+    let message = user_messages(&server.requests()[0]).pop().unwrap();
+    assert_eq!(message, json!(format!("see @src/dates.py {}", pasted.trim_end())).to_string());
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u17_the_history_is_searched_and_a_screen_is_cleared() {
+    let lab = Lab::new();
+    let server = Server::turns(vec![json!({"text": "ok"}); 3]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    for (number, line) in [(1, "the first one"), (2, "another")] {
+        chat.prompt(number);
+        chat.types(&format!("{line}\r"));
+    }
+    chat.prompt(3);
+    chat.types("draft\u{1b}[A");
+    chat.see("the line before", |text| text.contains("> another\n  openai"));
+    chat.types("\u{1b}[B");
+    chat.see("the draft", |text| text.contains("> draft\n"));
+    chat.types("\u{15}\u{12}first");
+    chat.see("the search", |text| text.contains("> the first one\n") && text.contains("history: first"));
+    chat.types("\u{c}");
+    chat.see("a clear screen", |text| text.contains("> the first one\n  openai"));
+    chat.types("\r");
+    chat.prompt(4);
+    assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"the first one\"");
+    chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
 }

@@ -3,7 +3,7 @@
 use crate::support::calls::{call, command};
 use crate::support::run::{Finished, Lab, NO_BREAKERS};
 use crate::support::server::{Recorded, Server};
-use crate::support::terminal::{AtTerminal, QUESTION};
+use crate::support::terminal::{AtTerminal, QUESTION, questions, shown};
 use serde_json::{Value, json};
 
 /// What the model read as the result of the last call before this request.
@@ -66,7 +66,7 @@ fn run_table(mode: &str, strictness: usize, keys: &str) -> (Lab, Finished) {
     }
     let done = run.finish().exits(0);
     let due = table().iter().filter(|(_, _, least)| *least > strictness).count();
-    assert_eq!(done.stderr.matches(QUESTION).count(), due, "{}", done.stderr);
+    assert_eq!(questions(&shown(&done.stderr)), due, "{}", done.stderr);
     assert_eq!(server.requests().len(), table().len() + 1);
     (lab, done)
 }

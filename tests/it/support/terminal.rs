@@ -8,22 +8,39 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 /// The end of every question.
-pub const QUESTION: &str = "stop the run: ";
+pub const QUESTION: &str = "stop the run:";
+
+/// Size of the screen.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
 
 /// What a prompt of `agent chat` begins with: bracketed paste is turned on.
 pub const PASTE_ON: &str = "\u{1b}[?2004h";
+
+/// What a terminal has received.
+struct Output {
+    /// All of it.
+    text: String,
+    /// Whether nobody holds the other end any more.
+    is_closed: bool,
+    emulator: vt100::Parser,
+}
+
+/// Rows that the emulator stores above its screen.
+const SCROLLBACK: usize = 5_000;
 
 /// A run at a terminal: standard input and standard error are one, standard output is a pipe.
 pub struct AtTerminal {
     child: Child,
     keyboard: File,
-    screen: Arc<(Mutex<(String, bool)>, Condvar)>,
+    screen: Arc<(Mutex<Output>, Condvar)>,
     stdout: JoinHandle<String>,
     answered: usize,
     before: Termios,
@@ -51,7 +68,7 @@ impl AtTerminal {
         unlockpt(&master).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
-        tcsetwinsize(&slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(&slave, Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let (before, modes_before) = (tcgetattr(&slave).unwrap(), modes(&slave));
         command
             .stdin(Stdio::from(slave.try_clone().unwrap()))
@@ -71,7 +88,12 @@ impl AtTerminal {
             text
         });
         let keyboard = File::from(master);
-        let screen = Arc::new((Mutex::new((String::new(), false)), Condvar::new()));
+        let output = Output {
+            text: String::new(),
+            is_closed: false,
+            emulator: vt100::Parser::new(cells(ROWS), cells(COLUMNS), SCROLLBACK),
+        };
+        let screen = Arc::new((Mutex::new(output), Condvar::new()));
         follow(keyboard.try_clone().unwrap(), Arc::clone(&screen));
         Self { child, keyboard, screen, stdout, answered: 0, before, modes_before }
     }
@@ -110,7 +132,9 @@ impl AtTerminal {
 
     /// Changes the number of columns, as a window that is made smaller does.
     pub fn resize(&self, columns: u16) {
-        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // A screen that is drawn meanwhile is drawn again for the new size.
+        self.screen.0.lock().unwrap().emulator.screen_mut().set_size(cells(ROWS), cells(columns));
         tcsetwinsize(&self.keyboard, size).unwrap();
     }
 
@@ -132,9 +156,8 @@ impl AtTerminal {
     #[track_caller]
     pub fn answer(&mut self, keys: &str) -> String {
         self.answered += 1;
-        let shown = self.wait(&format!("question {}", self.answered), |text| {
-            text.matches(QUESTION).count() >= self.answered
-        });
+        self.see(&format!("question {}", self.answered), |text| questions(text) >= self.answered);
+        let shown = self.wait("question", |_| true);
         self.types(keys);
         shown
     }
@@ -152,11 +175,28 @@ impl AtTerminal {
     /// Waits until the screen is as `ready` wants it.
     #[track_caller]
     pub fn wait(&self, what: &str, ready: impl Fn(&str) -> bool) -> String {
+        self.wait_for(what, |output| ready(&output.text).then(|| output.text.clone()))
+    }
+
+    /// Waits until what a person sees, with what has scrolled out of the screen, is as `ready` wants it.
+    #[track_caller]
+    pub fn see(&self, what: &str, ready: impl Fn(&str) -> bool) -> String {
+        self.wait_for(what, |output| Some(seen(&mut output.emulator)).filter(|text| ready(text)))
+    }
+
+    #[track_caller]
+    fn wait_for(&self, what: &str, ready: impl Fn(&mut Output) -> Option<String>) -> String {
         let (screen, changed) = &*self.screen;
-        let waiting = |state: &mut (String, bool)| !ready(&state.0) && !state.1;
-        let (state, _) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, waiting).unwrap();
-        assert!(ready(&state.0), "there was no {what}:\n{}", state.0);
-        state.0.clone()
+        let mut found = None;
+        let waiting = |output: &mut Output| {
+            found = ready(output);
+            found.is_none() && !output.is_closed
+        };
+        let (mut output, _) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, waiting).unwrap();
+        let seen = seen(&mut output.emulator);
+        let shown = format!("{}\n--- seen:\n{seen}", output.text);
+        drop(output);
+        found.unwrap_or_else(|| panic!("there was no {what}:\n{shown}"))
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -167,14 +207,14 @@ impl AtTerminal {
     /// Waits for the end, which is when nobody holds the terminal any more.
     pub fn finish(mut self) -> Finished {
         let (screen, changed) = &*self.screen;
-        let open = |state: &mut (String, bool)| !state.1;
+        let open = |output: &mut Output| !output.is_closed;
         let (state, late) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, open).unwrap();
         if late.timed_out() {
             self.child.kill().unwrap();
-            panic!("the run did not end:\n{}", state.0);
+            panic!("the run did not end:\n{}", state.text);
         }
         let code = self.child.wait().unwrap().code();
-        Finished { code, stdout: self.stdout.join().unwrap(), stderr: state.0.clone() }
+        Finished { code, stdout: self.stdout.join().unwrap(), stderr: state.text.clone() }
     }
 }
 
@@ -192,14 +232,48 @@ fn controlled(command: &Command) -> Command {
     controlled
 }
 
-fn follow(mut terminal: File, screen: Arc<(Mutex<(String, bool)>, Condvar)>) {
+/// The number of questions on a screen, whose rows can cut their words.
+pub fn questions(seen: &str) -> usize {
+    let letters = |text: &str| text.split_whitespace().collect::<String>();
+    letters(seen).matches(&letters(QUESTION)).count()
+}
+
+/// What a person sees at the end of what a terminal has received.
+pub fn shown(text: &str) -> String {
+    let mut emulator = vt100::Parser::new(cells(ROWS), cells(COLUMNS), SCROLLBACK);
+    emulator.process(text.as_bytes());
+    seen(&mut emulator)
+}
+
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).unwrap()
+}
+
+/// Returns the rows of the screen, after those that scrolled out of it.
+fn seen(emulator: &mut vt100::Parser) -> String {
+    let screen = emulator.screen_mut();
+    screen.set_scrollback(usize::MAX);
+    let above = screen.scrollback();
+    let columns = screen.size().1.get();
+    let mut rows = Vec::new();
+    for back in (1..=above).rev() {
+        screen.set_scrollback(back);
+        rows.extend(screen.rows(0, columns).next());
+    }
+    screen.set_scrollback(0);
+    rows.extend(screen.rows(0, columns));
+    rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}
+
+fn follow(mut terminal: File, screen: Arc<(Mutex<Output>, Condvar)>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         loop {
             let length = terminal.read(&mut bytes).unwrap_or(0);
             let mut state = screen.0.lock().unwrap();
-            state.0.push_str(&String::from_utf8_lossy(&bytes[..length]));
-            state.1 = length == 0;
+            state.text.push_str(&String::from_utf8_lossy(&bytes[..length]));
+            state.emulator.process(&bytes[..length]);
+            state.is_closed = length == 0;
             screen.1.notify_all();
             if length == 0 {
                 return;

@@ -1,5 +1,6 @@
 //! Completion at the prompt of `agent chat`: slash commands, and paths after `@` and `/image`.
 
+use agent_terminal::line_editor::Candidate;
 use agent_terminal::needs_escape;
 use agent_workspace::Workspace;
 use agent_workspace::walk::EntryKind;
@@ -9,9 +10,13 @@ use std::path::Path;
 /// Maximum number of paths offered.
 const MAX_PATHS: usize = 100;
 
-/// Returns the `names` that begin with what was typed, without those that the terminal must not show.
-pub fn names(names: &[String], typed: &str) -> Vec<String> {
-    names.iter().filter(|name| name.starts_with(typed) && is_plain(name)).cloned().collect()
+/// Returns the commands that begin with what was typed, without those that the terminal must not show.
+pub fn commands(commands: &[Candidate], typed: &str) -> Vec<Candidate> {
+    commands
+        .iter()
+        .filter(|command| command.text.starts_with(typed) && is_plain(&command.text))
+        .cloned()
+        .collect()
 }
 
 /// Checks that `name` has no control or invisible characters, because the editor writes it to the terminal.

@@ -1,5 +1,7 @@
 //! The state of a conversation: each message is a run on its session.
 
+use super::keyboard::Keyboard;
+use super::slash_commands;
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
@@ -23,10 +25,13 @@ use agent_run::run::RunOutcome;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
+use agent_terminal::line_editor::Input;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
 use agent_workspace::git::HEAD;
+use std::collections::VecDeque;
 use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +46,12 @@ pub const NAME_CHARS: usize = 60;
 
 /// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
 pub const INTERRUPTED: u8 = 130;
+
+/// Time after which a message that was sent meanwhile leaves the list of those that wait.
+const QUEUE_TICK: Duration = Duration::from_millis(200);
+/// Most messages shown of those that wait, and characters of each.
+const QUEUED_ROWS: usize = 3;
+const QUEUED_CHARS: usize = 200;
 
 /// Number of messages that are shown of a session that is continued, and characters of each.
 const SHOWN_EXCHANGES: usize = 3;
@@ -95,6 +106,8 @@ pub enum Next {
     Message(String),
     /// A message to the model that was typed while it worked.
     Queued(String),
+    /// A message that begins with this text, from the user's editor.
+    Edit(String),
     /// The end of the conversation, with its exit code.
     Exit(u8),
 }
@@ -133,6 +146,12 @@ pub struct Conversation<'a> {
     pub typed: String,
     /// Commands that the user ran since the last message, and their results.
     pub ran: Vec<(String, String)>,
+    /// Whether a line that is typed while the agent works is for its next step.
+    queues: bool,
+    /// Lines that were typed while the agent worked, for the time after its end.
+    pub later: VecDeque<String>,
+    /// What stands below the input.
+    pub footer: String,
 }
 
 impl<'a> Conversation<'a> {
@@ -155,6 +174,9 @@ impl<'a> Conversation<'a> {
             draft: None,
             typed: String::new(),
             ran: Vec::new(),
+            queues: false,
+            later: VecDeque::new(),
+            footer: String::new(),
         }
     }
 
@@ -197,6 +219,28 @@ impl<'a> Conversation<'a> {
 
     /// Shows what of `settings` is in force, and where the agent works.
     pub fn show_header(&self, settings: &Settings) {
+        let [model, agent, place] = self.in_force(settings);
+        self.app.notify(Style::Dim, &messages::chat_start(&model, &agent, &place, self.session.as_deref()));
+        let workspace = settings.workspace.as_path();
+        if self.app.environment.home() == Some(workspace) || workspace.parent().is_none() {
+            self.app.notify(Style::Warning, &messages::chat_wide_place(&workspace.display().to_string()));
+        }
+    }
+
+    /// Takes over what of the settings holds for the whole conversation.
+    pub fn begin(&mut self, settings: &Settings) {
+        self.queues = settings.chat.queue;
+        self.footer = self.footer_of(settings);
+    }
+
+    /// Returns the row below the input.
+    pub fn footer_of(&self, settings: &Settings) -> String {
+        let [model, agent, place] = self.in_force(settings);
+        messages::chat_footer(&model, &agent, &place)
+    }
+
+    /// Returns the model, the agent with its mode, and the directory with its branch.
+    fn in_force(&self, settings: &Settings) -> [String; 3] {
         let short = |text: &str| one_line(text, NAME_CHARS);
         let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), settings.agent.mode.name());
         let (workspace, home) = (&settings.workspace, self.app.environment.home());
@@ -207,12 +251,7 @@ impl<'a> Conversation<'a> {
         if let Some(branch) = branch(workspace) {
             place = format!("{place} ({})", short(&branch));
         }
-        let model = settings.llm.model.as_deref().unwrap_or_default();
-        let text = messages::chat_start(&short(model), &agent, &place, self.session.as_deref());
-        self.app.notify(Style::Dim, &text);
-        if home == Some(workspace.as_path()) || workspace.parent().is_none() {
-            self.app.notify(Style::Warning, &messages::chat_wide_place(&workspace.display().to_string()));
-        }
+        [short(settings.llm.model.as_deref().unwrap_or_default()), agent, place]
     }
 
     /// Shows the last messages of a session, with their answers.
@@ -238,7 +277,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Runs a shell command of the user, who is not asked about it; the model receives its result with the next message.
-    pub fn run_command(&mut self, command: &str) {
+    pub fn run_command(&mut self, command: &str, keyboard: &mut Keyboard) {
         if command.is_empty() {
             return;
         }
@@ -250,9 +289,12 @@ impl<'a> Conversation<'a> {
             call,
             flags: Overrides { mode: Some(Mode::Yolo), ..request.effective_overrides() },
             dry_run: request.dry_run,
-            session: self.session.as_deref(),
+            session: None,
         };
-        match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, single))) {
+        let (app, runtime, session) = (self.app, self.runtime, self.session.clone());
+        let single = SingleCall { session: session.as_deref(), ..single };
+        let work = tools::run_one(app, single);
+        match catch_panic(|| runtime.block_on(self.while_typing(keyboard, work))) {
             Ok(result) => {
                 let output = CommandOutput::of(&result);
                 self.app.notify(Style::Plain, &output.lines.join("\n"));
@@ -269,7 +311,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Sends a message: one run on the session.
-    pub fn send(&mut self, text: String) -> Next {
+    pub fn send(&mut self, text: String, keyboard: &mut Keyboard) -> Next {
         if text.len() > MAX_MESSAGE_BYTES {
             self.app.notify(Style::Error, messages::CHAT_MESSAGE_TOO_LONG);
             return self.not_sent();
@@ -289,8 +331,9 @@ impl<'a> Conversation<'a> {
         };
         request.task = task.with_preparation(preparation);
         let (app, runtime) = (self.app, self.runtime);
-        match catch_panic(|| runtime.block_on(Box::pin(perform(app, &request)))) {
-            Ok(finished) => self.finish(finished),
+        let work = self.while_typing(keyboard, Box::pin(perform(app, &request)));
+        match catch_panic(|| runtime.block_on(work)) {
+            Ok(finished) => self.finish(finished, keyboard),
             Err(error) => {
                 self.app.report_error(&error);
                 self.not_sent()
@@ -299,13 +342,88 @@ impl<'a> Conversation<'a> {
     }
 
     /// Sends a message that was typed while the model worked; if that fails, it stands at the next prompt.
-    pub fn send_queued(&mut self, text: String) -> Next {
+    pub fn send_queued(&mut self, text: String, keyboard: &mut Keyboard) -> Next {
         let sent = self.undo_points.len();
-        let next = self.send(text.clone());
+        let next = self.send(text.clone(), keyboard);
         if self.undo_points.len() == sent {
             self.typed = text;
         }
         next
+    }
+
+    /// Waits for the end of `work`, and handles what the user types meanwhile.
+    async fn while_typing<T>(&mut self, keyboard: &mut Keyboard, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut tick = tokio::time::interval(QUEUE_TICK);
+        let done = loop {
+            self.show_queued();
+            let input = tokio::select! {
+                biased;
+                done = &mut work => break done,
+                input = keyboard.while_working() => input,
+                _tick = tick.tick() => continue,
+            };
+            self.handle_while_working(input, keyboard);
+        };
+        keyboard.hide();
+        done
+    }
+
+    fn handle_while_working(&mut self, input: Input, keyboard: &mut Keyboard) {
+        match input {
+            Input::Line(line) | Input::Later(line) if slash_commands::is_for_work(line.trim()) => {
+                // These commands leave the conversation as it is.
+                let _prompt = self.slash_command(line.trim());
+                keyboard.set_footer(self.footer.clone());
+            }
+            Input::Line(line) if self.queues && !line.trim().starts_with(['/', '!']) => {
+                if self.request.queue.push(&line) && keyboard.is_plain() {
+                    self.app.notify(Style::Dim, &messages::chat_waits(line.trim(), true));
+                }
+            }
+            Input::Line(line) | Input::Later(line) => {
+                let line = line.trim();
+                if !line.is_empty() {
+                    self.later.push_back(line.to_owned());
+                }
+            }
+            Input::TakeBack => {
+                if let Some(line) = self.later.pop_back().or_else(|| self.request.queue.take_last()) {
+                    keyboard.put_back(&line);
+                }
+            }
+            Input::ShowOutput => {
+                if let Err(error) = self.show_output(0) {
+                    self.app.report_error(&error);
+                }
+            }
+            Input::Stop | Input::Interrupted => {
+                if let Ok(interrupt) = self.app.interrupt() {
+                    interrupt.press();
+                }
+            }
+            Input::OpenEditor(_) | Input::End => {}
+        }
+    }
+
+    /// Returns the messages that wait, and whether they are for the next step.
+    pub fn waiting(&self) -> Vec<(String, bool)> {
+        let next = self.request.queue.texts().into_iter().map(|text| (text, true));
+        next.chain(self.later.iter().map(|text| (text.clone(), false))).collect()
+    }
+
+    /// Takes all messages that wait.
+    pub fn take_waiting(&mut self) -> Vec<String> {
+        self.request.queue.take().into_iter().chain(self.later.drain(..)).collect()
+    }
+
+    fn show_queued(&self) {
+        let row = |(text, is_for_step): (String, bool)| {
+            vec![(Style::Dim, messages::chat_waits(&one_line(&text, QUEUED_CHARS), is_for_step))]
+        };
+        let waiting = self.waiting();
+        let first = waiting.len().saturating_sub(QUEUED_ROWS);
+        self.app.terminal.show_queued(waiting.into_iter().skip(first).map(row).collect());
     }
 
     /// Keeps the text of the editor, whose message was not sent.
@@ -322,7 +440,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Prints the rest of a run's output, and updates the conversation.
-    fn finish(&mut self, finished: FinishedRun) -> Next {
+    fn finish(&mut self, finished: FinishedRun, keyboard: &mut Keyboard) -> Next {
         let FinishedRun { outcome, shown, telemetry } = finished;
         let RunOutcome { result, settings, spent, first_step, .. } = outcome;
         self.ran.clear();
@@ -337,6 +455,7 @@ impl<'a> Conversation<'a> {
         // A failure is reported there.
         let _written = report::write_result(&self.app.terminal, OutputFormat::Text, &result, &shown);
         let model = settings.llm.model.clone().unwrap_or_default();
+        self.footer = self.footer_of(&settings);
         let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
         self.app.notify(Style::Dim, &status);
         if let Some(telemetry) = telemetry {
@@ -351,12 +470,13 @@ impl<'a> Conversation<'a> {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
         self.result = Some(result);
-        // What no step has sent is the next message; after an interrupt, or without `chat.queue`, it stands at the prompt.
-        let typed = self.request.queue.take().join("\n");
-        if typed.is_empty() || was_interrupted || !settings.chat.queue {
-            self.typed = typed;
+        if was_interrupted {
+            // What waits comes back to the input.
+            keyboard.put_back(&self.take_waiting().join("\n"));
             return Next::Prompt;
         }
-        Next::Queued(typed)
+        // What no step has sent is the next message.
+        let typed = self.request.queue.take().join("\n");
+        if typed.is_empty() { Next::Prompt } else { Next::Queued(typed) }
     }
 }

@@ -3,32 +3,28 @@
 pub mod args;
 mod completion;
 mod conversation;
+mod keyboard;
 mod slash_commands;
 
 use crate::commands::client_run::parse_total;
 use crate::commands::run_args::RunOptions;
-use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ChatMemory;
 use agent_run::app::App;
-use agent_run::directories;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
-use agent_terminal::line_editor::{Input, LineEditor, LineEditorOptions, SavedModes};
-use agent_terminal::{Style, one_line};
+use agent_terminal::Style;
+use agent_terminal::line_editor::Input;
 use args::ChatArgs;
 use conversation::{Conversation, INTERRUPTED, Next};
-use std::sync::Arc;
+use keyboard::Keyboard;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-
-/// Text before the input of the user.
-const PROMPT: &str = "> ";
 
 /// Time after an interrupt in which a second Ctrl+C ends the conversation with exit code 130.
 const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
@@ -57,14 +53,10 @@ pub fn chat(app: &App, args: ChatArgs) -> AppResult<u8> {
     code
 }
 
-/// A conversation and the editor of its inputs.
+/// A conversation and its keyboard.
 struct Chat<'a> {
     conversation: Conversation<'a>,
-    /// Absent while it reads, and after it failed.
-    editor: Option<LineEditor>,
-    /// The message of the command line, until it is sent.
-    first: Option<String>,
-    modes: Arc<SavedModes>,
+    keyboard: Keyboard,
 }
 
 impl<'a> Chat<'a> {
@@ -80,11 +72,12 @@ impl<'a> Chat<'a> {
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
-        let editor = line_editor(app, settings, &user_commands)?;
+        let keyboard = Keyboard::open(app, settings, &user_commands)?;
         let mut conversation = Conversation::new(app, runtime, request, user_commands);
         // Fails now, not at the first message, if the session is unusable.
         let exchanges = conversation.change_session(session)?;
         conversation.left = budget;
+        conversation.begin(settings);
         // A session brings its own agent and model.
         if conversation.session.is_some() {
             conversation.show_status()?;
@@ -92,44 +85,32 @@ impl<'a> Chat<'a> {
             conversation.show_header(settings);
         }
         conversation.show(&exchanges);
-        let modes = Arc::new(SavedModes::save());
-        Ok(Self { conversation, editor: Some(editor), first: message, modes })
+        conversation.later.extend(message);
+        Ok(Self { conversation, keyboard })
     }
 
     /// Reads inputs until the user ends the conversation, and returns the exit code.
     fn run(&mut self) -> AppResult<u8> {
         loop {
-            let input = match self.first.take() {
-                Some(message) => {
-                    self.conversation.app.notify(Style::Plain, &format!("{PROMPT}{message}"));
-                    Input::Line(message)
-                }
+            let input = match self.conversation.later.pop_front() {
+                Some(line) => Input::Line(line),
                 None => self.read()?,
             };
             if self.is_terminated() {
                 return Ok(INTERRUPTED);
             }
-            let next = match input {
-                Input::End => return Ok(ExitCode::Success.code()),
-                Input::Unreadable => {
-                    self.conversation.app.notify(Style::Error, messages::CHAT_UNREADABLE);
-                    Next::Prompt
-                }
-                Input::Interrupted => self.interrupt(),
-                Input::ShowOutput(typed) => {
-                    self.conversation.typed = typed;
-                    if let Err(error) = self.conversation.show_output(0) {
-                        self.conversation.app.report_error(&error);
-                    }
-                    Next::Prompt
-                }
-                Input::Line(line) => self.handle(line.trim()),
-            };
-            let mut next = next;
+            let mut next = self.handle(input);
             next = loop {
                 next = match next {
-                    Next::Message(text) => self.conversation.send(text),
-                    Next::Queued(text) => self.conversation.send_queued(text),
+                    Next::Message(text) => self.conversation.send(text, &mut self.keyboard),
+                    Next::Queued(text) => {
+                        self.keyboard.show_sent(&text);
+                        self.conversation.send_queued(text, &mut self.keyboard)
+                    }
+                    Next::Edit(text) => {
+                        self.keyboard.release();
+                        self.conversation.write_message(&text)
+                    }
                     next => break next,
                 }
             };
@@ -144,39 +125,24 @@ impl<'a> Chat<'a> {
 
     /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
     fn read(&mut self) -> AppResult<Input> {
-        let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
-        let typed =
-            [std::mem::take(&mut self.conversation.typed), self.conversation.app.terminal.take_typed()];
-        typed.join("\n").trim_matches('\n').clone_into(&mut editor.typed);
-        if editor.is_plain() && !editor.typed.is_empty() {
-            // The terminal cannot show a line that is edited.
-            let text = messages::chat_not_sent(&one_line(&editor.typed, usize::MAX));
-            self.conversation.app.notify(Style::Warning, &text);
-        }
-        if let Some(problem) = editor.take_problem() {
-            let app = self.conversation.app;
-            app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
-        }
-        let (app, modes) = (self.conversation.app, Arc::clone(&self.modes));
-        let (editor, input) = self.conversation.runtime.block_on(async {
+        let app = self.conversation.app;
+        let typed = std::mem::take(&mut self.conversation.typed);
+        self.keyboard.set_footer(self.conversation.footer.clone());
+        let keyboard = &mut self.keyboard;
+        self.conversation.runtime.block_on(async {
             let interrupt = app.interrupt()?;
             // A command of the program has run without the runtime: its signals arrive now, before the modes change.
             for _turn in 0..2 {
                 tokio::task::yield_now().await;
             }
             if interrupt.ends_process() {
-                return Ok((Some(editor), Ok(Input::End)));
+                return Ok(Input::End);
             }
-            interrupt.arm_exit(!editor.is_plain(), move || modes.restore());
-            let read = editor.read(&app.terminal, PROMPT).await;
+            interrupt.arm_exit(!keyboard.is_plain());
+            let input = keyboard.at_prompt(app, &typed).await;
             interrupt.disarm();
-            Ok::<_, AppError>(read)
-        })?;
-        self.editor = editor;
-        if input.is_err() {
-            self.modes.restore();
-        }
-        input.map_err(|error| AppError::new(FailureKind::Internal, messages::cannot_read_line(&error)))
+            input
+        })
     }
 
     /// Checks whether SIGTERM or SIGHUP was received.
@@ -199,8 +165,27 @@ impl<'a> Chat<'a> {
         }
     }
 
+    fn handle(&mut self, input: Input) -> Next {
+        match input {
+            Input::End => Next::Exit(ExitCode::Success.code()),
+            Input::Interrupted => self.interrupt(),
+            Input::ShowOutput => {
+                if let Err(error) = self.conversation.show_output(0) {
+                    self.conversation.app.report_error(&error);
+                }
+                Next::Prompt
+            }
+            Input::OpenEditor(text) => Next::Edit(text),
+            Input::Line(line) | Input::Later(line) => {
+                self.keyboard.show_sent(line.trim());
+                self.handle_line(line.trim())
+            }
+            Input::Stop | Input::TakeBack => Next::Prompt,
+        }
+    }
+
     /// Handles a line: a slash command, a shell command after `!`, or a message.
-    fn handle(&mut self, line: &str) -> Next {
+    fn handle_line(&mut self, line: &str) -> Next {
         self.conversation.interrupted = None;
         match line.chars().next() {
             None => Next::Prompt,
@@ -209,27 +194,11 @@ impl<'a> Chat<'a> {
             Some(_) if line == "?" => self.conversation.slash_command("/help"),
             Some('/') => self.conversation.slash_command(line),
             Some('!') => {
-                self.conversation.run_command(line.trim_start_matches('!').trim());
+                let command = line.trim_start_matches('!').trim();
+                self.conversation.run_command(command, &mut self.keyboard);
                 Next::Prompt
             }
             Some(_) => Next::Message(line.to_owned()),
         }
     }
-}
-
-/// Creates the editor, with the history of the workspace.
-fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<LineEditor> {
-    directories::prepare(settings)?;
-    let redactor = app.redactor(settings);
-    let (names, root) = (slash_commands::names(user_commands), settings.workspace.clone());
-    let directory = app.environment.current_dir().to_owned();
-    let editor = LineEditor::new(LineEditorOptions {
-        history: settings.state.join("chat-history"),
-        may_store: Box::new(move |line| redactor.text(line) == line),
-        commands: Arc::new(move |typed| completion::names(&names, typed)),
-        paths: Arc::new(move |typed| completion::paths(&root, typed)),
-        arguments: Arc::new(move |line| completion::arguments(&directory, line)),
-        term: app.environment.get("TERM").unwrap_or_default().to_owned(),
-    });
-    editor.map_err(|error| AppError::new(FailureKind::Config, messages::cannot_read_line(&error)))
 }

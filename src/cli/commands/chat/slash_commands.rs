@@ -16,12 +16,13 @@ use agent_run::input_images::InputImages;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
 use agent_terminal::Style;
+use agent_terminal::line_editor::Candidate;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 26] = [
+const COMMANDS: [(&str, &str, &str); 27] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -43,6 +44,7 @@ const COMMANDS: [(&str, &str, &str); 26] = [
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
     ("clear", "", "start a new session, as /new"),
+    ("queue", "[clear]", "show what waits for the agent, or remove it"),
     ("status", "", "show model, agent, mode, directory and session"),
     ("image", "[FILE …|clear]", "attach images to the next message, list them, or remove them"),
     ("edit", "", "write a message in $VISUAL or $EDITOR"),
@@ -50,14 +52,26 @@ const COMMANDS: [(&str, &str, &str); 26] = [
     ("quit", "", "end the conversation"),
 ];
 
-/// Returns all commands with their slash, for completion.
-pub fn names(user_commands: &UserCommands) -> Vec<String> {
-    let built_in = COMMANDS.iter().map(|(name, ..)| *name);
-    let mut names: Vec<String> =
-        built_in.chain(user_commands.names()).map(|name| format!("/{name}")).collect();
-    names.sort();
-    names.dedup();
-    names
+/// The commands that are possible while the agent works.
+const WHILE_WORKING: [&str; 11] =
+    ["help", "model", "agent", "plan", "mode", "effort", "out", "cost", "status", "queue", "image"];
+
+/// Returns all commands with their slash, for the menu.
+pub fn candidates(user_commands: &UserCommands) -> Vec<Candidate> {
+    let built_in = COMMANDS.iter().map(|(name, _, about)| (*name, *about));
+    let all = built_in.chain(user_commands.names().map(|name| (name, "")));
+    let candidate =
+        |(name, about): (&str, &str)| Candidate { text: format!("/{name}"), about: about.to_owned() };
+    let mut candidates: Vec<Candidate> = all.map(candidate).collect();
+    candidates.sort_by(|one, other| one.text.cmp(&other.text));
+    candidates.dedup_by(|one, other| one.text == other.text);
+    candidates
+}
+
+/// Checks whether a line is a slash command that is possible while the agent works.
+pub fn is_for_work(line: &str) -> bool {
+    let name = line.strip_prefix('/').unwrap_or_default().split_whitespace().next().unwrap_or_default();
+    WHILE_WORKING.contains(&name)
 }
 
 impl Conversation<'_> {
@@ -123,9 +137,10 @@ impl Conversation<'_> {
                 self.change_session(None)?;
                 self.say(messages::CHAT_NEW_SESSION);
             }
+            "queue" => self.show_waiting(arguments)?,
             "status" => self.show_status()?,
             "image" => self.attach_images(arguments)?,
-            "edit" => return self.edit(arguments),
+            "edit" => return Ok(Next::Edit(arguments.to_owned())),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
             name => return self.user_command(name, arguments),
         }
@@ -190,6 +205,23 @@ impl Conversation<'_> {
         Ok(())
     }
 
+    /// Shows the messages that wait, or removes them.
+    fn show_waiting(&mut self, arguments: &str) -> AppResult<()> {
+        match arguments {
+            "" => {}
+            "clear" => drop(self.take_waiting()),
+            _ => return Err(usage(messages::chat_no_arguments("queue"))),
+        }
+        let waiting = self.waiting();
+        if waiting.is_empty() {
+            self.say(messages::CHAT_EMPTY_QUEUE);
+        }
+        for (text, is_for_step) in waiting {
+            self.say(&messages::chat_waits(&text, is_for_step));
+        }
+        Ok(())
+    }
+
     fn say(&self, text: &str) {
         self.app.notify(Style::Plain, text.trim_end());
     }
@@ -214,6 +246,7 @@ impl Conversation<'_> {
         match loaded {
             Ok(loaded) => {
                 let settings = loaded.settings;
+                self.footer = self.footer_of(&settings);
                 let model = settings.llm.model.unwrap_or_default();
                 let effort = settings.llm.effort.map_or("default", agent_llm::effort::Effort::name);
                 let agent = settings.agent;
@@ -255,6 +288,15 @@ impl Conversation<'_> {
             self.undone_points.extend(self.undo_points.pop());
         }
         Ok(())
+    }
+
+    /// Returns the message that the user writes in an editor, which begins with `text`.
+    pub fn write_message(&mut self, text: &str) -> Next {
+        self.edit(text).unwrap_or_else(|error| {
+            self.app.report_error(&error);
+            text.clone_into(&mut self.typed);
+            Next::Prompt
+        })
     }
 
     /// Opens the user's editor on a file of the state directory; the text that was written is the message.

@@ -1,0 +1,143 @@
+//! What the user types in a conversation: at the prompt, and while the program works.
+
+use super::{completion, slash_commands};
+use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
+use agent_run::directories;
+use agent_run::error::{AppError, AppResult};
+use agent_run::user_commands::UserCommands;
+use agent_terminal::line_editor::{Activity, Candidate, Input, LineEditor, LineEditorOptions, PROMPT};
+use agent_terminal::{SavedModes, Style, Terminal, one_line};
+use std::io;
+use std::sync::Arc;
+
+/// Lines shown of a message after it was typed.
+const SHOWN_LINES: usize = 12;
+
+/// The keyboard of a conversation. While it exists, the terminal delivers each key to it.
+pub struct Keyboard {
+    editor: LineEditor,
+    modes: Arc<SavedModes>,
+    terminal: Arc<Terminal>,
+    /// Whether the terminal is gone, or its input has ended.
+    is_closed: bool,
+}
+
+impl Keyboard {
+    /// Opens the keyboard, with the history of the workspace.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub fn open(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<Self> {
+        directories::prepare(settings)?;
+        let redactor = app.redactor(settings);
+        let (commands, root) = (slash_commands::candidates(user_commands), settings.workspace.clone());
+        let directory = app.environment.current_dir().to_owned();
+        let modes = Arc::new(SavedModes::save());
+        let options = LineEditorOptions {
+            history: settings.state.join("chat-history"),
+            may_store: Box::new(move |line| redactor.text(line) == line),
+            commands: Box::new(move |typed| completion::commands(&commands, typed)),
+            paths: Box::new(move |typed| candidates(completion::paths(&root, typed))),
+            arguments: Box::new(move |line| candidates(completion::arguments(&directory, line))),
+        };
+        let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
+        let at_exit = (Arc::clone(&app.terminal), Arc::clone(&modes));
+        app.interrupt()?.before_exit(move || {
+            at_exit.0.leave();
+            at_exit.1.restore();
+        });
+        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false })
+    }
+
+    /// Waits for the next input at the prompt.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read.
+    pub async fn at_prompt(&mut self, app: &App, typed: &str) -> AppResult<Input> {
+        if self.is_closed {
+            return Ok(Input::End);
+        }
+        if let Some(problem) = self.editor.take_problem() {
+            app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
+        }
+        if self.is_plain() && !typed.is_empty() {
+            // The terminal cannot show a line that is edited.
+            app.notify(Style::Warning, &messages::chat_not_sent(&one_line(typed, usize::MAX)));
+        } else {
+            self.put_back(typed);
+        }
+        let input =
+            self.editor.next(&self.terminal, Activity::Waits).await.map_err(|error| unreadable(&error))?;
+        self.terminal.show_input(None);
+        Ok(input)
+    }
+
+    /// Waits for the next input while the program works; forever after its end.
+    pub async fn while_working(&mut self) -> Input {
+        if !self.is_closed {
+            match self.editor.next(&self.terminal, Activity::Works).await {
+                Ok(input) if input != Input::End || self.terminal.has_icons() => return input,
+                // Without a terminal nothing is typed any more; the run goes on.
+                _ => self.is_closed = true,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Removes the input from the screen, and what waits.
+    pub fn hide(&self) {
+        self.terminal.show_queued(Vec::new());
+        self.terminal.show_input(None);
+    }
+
+    /// Gives `text` back to the input.
+    pub fn put_back(&mut self, text: &str) {
+        self.editor.put_back(text);
+    }
+
+    /// Sets the row below the input.
+    pub fn set_footer(&mut self, text: String) {
+        self.editor.footer = vec![(Style::Dim, text)];
+    }
+
+    /// Checks whether lines are read without editing: Ctrl+C is a signal then, and the terminal shows what is typed.
+    pub fn is_plain(&self) -> bool {
+        !self.terminal.has_icons()
+    }
+
+    /// Shows a message that was sent, as it was typed.
+    pub fn show_sent(&self, text: &str) {
+        if !self.is_plain() {
+            let lines: Vec<&str> = text.lines().collect();
+            let mut shown = lines.iter().take(SHOWN_LINES).copied().collect::<Vec<_>>().join("\n  ");
+            if let Some(more) = lines.len().checked_sub(SHOWN_LINES).filter(|more| *more > 0) {
+                shown = format!("{shown}\n  {}", messages::more_lines(more));
+            }
+            // A terminal that is gone is noticed by the next prompt.
+            drop(self.terminal.eprintln(Style::Bold, &format!("{PROMPT}{shown}")));
+        }
+    }
+
+    /// Restores the modes of the terminal, for another program that reads from it.
+    pub fn release(&self) {
+        self.modes.restore();
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.hide();
+        self.release();
+    }
+}
+
+fn candidates(texts: Vec<String>) -> Vec<Candidate> {
+    texts.into_iter().map(Candidate::from).collect()
+}
+
+fn unreadable(error: &io::Error) -> AppError {
+    AppError::new(FailureKind::Internal, messages::cannot_read_line(error))
+}

@@ -1,0 +1,204 @@
+//! The keyboard: the modes of the terminal in which it delivers each key, and the keys.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, Write};
+use std::os::fd::AsFd;
+use terminput::{Event, KeyCode, KeyEvent};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 4096;
+/// Time in which the rest of a key's escape sequence arrives after its first byte; the key Escape sends that byte alone.
+const REST_OF_SEQUENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 25_000_000 };
+const ESCAPE: u8 = 0x1b;
+/// Begins and ends bracketed paste (xterm control sequences, DECSET 2004): pasted text arrives as one event.
+const PASTE_ON: &[u8] = b"\x1b[?2004h";
+const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+
+/// The keys that were read.
+#[derive(Default)]
+pub(super) struct Keys {
+    ready: VecDeque<Event>,
+    /// Bytes of a key that has not arrived whole.
+    partial: Vec<u8>,
+}
+
+impl Keys {
+    /// Waits for the next key or pasted text; `None` at the end of the input. A wait that is abandoned loses nothing.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read.
+    pub async fn next(&mut self) -> io::Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let (gone, _held) = io::pipe()?;
+            let ready = tokio::task::spawn_blocking(move || wait_readable(io::stdin(), &gone));
+            if !ready.await.map_err(io::Error::other)?? || !self.read(io::stdin())? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads what has arrived; returns false at the end of the input.
+    fn read(&mut self, input: impl AsFd) -> io::Result<bool> {
+        let mut bytes = [0_u8; READ_BYTES];
+        let length = rustix::io::read(&input, &mut bytes)?;
+        let bytes = bytes.get(..length).unwrap_or_default();
+        self.push(bytes);
+        if self.partial == [ESCAPE] && is_readable(&input, &REST_OF_SEQUENCE)? {
+            return self.read(input);
+        }
+        if self.partial == [ESCAPE] {
+            self.partial.clear();
+            self.ready.push_back(Event::Key(KeyEvent::new(KeyCode::Esc)));
+        }
+        Ok(length > 0)
+    }
+
+    /// Adds the keys that `bytes` complete.
+    fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.partial.push(*byte);
+            if self.partial == [ESCAPE] {
+                continue;
+            }
+            match Event::parse_from(&self.partial) {
+                Ok(None) => {}
+                Ok(Some(event)) => {
+                    self.partial.clear();
+                    self.ready.push_back(event);
+                }
+                // Not a key: bytes that are no text are shown as such.
+                Err(_) => {
+                    let is_text = self.partial.first().is_some_and(|first| *first >= 0x80);
+                    self.partial.clear();
+                    if is_text {
+                        self.ready
+                            .push_back(Event::Key(KeyEvent::new(KeyCode::Char(char::REPLACEMENT_CHARACTER))));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits until input can be read; returns false when the write end of `gone` is dropped first.
+pub(super) fn wait_readable(input: impl AsFd, gone: &PipeReader) -> io::Result<bool> {
+    loop {
+        let mut fds = [PollFd::new(&input, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let [typed, dropped] = fds.map(|fd| !fd.revents().is_empty());
+        if dropped || typed {
+            return Ok(!dropped);
+        }
+    }
+}
+
+/// Checks whether input can be read within `time`.
+fn is_readable(input: impl AsFd, time: &Timespec) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    Ok(poll(&mut fds, Some(time))? > 0)
+}
+
+/// The modes of the terminal of standard input before the conversation.
+pub struct SavedModes(Option<Termios>);
+
+impl SavedModes {
+    /// Saves the present modes.
+    pub fn save() -> Self {
+        Self(tcgetattr(io::stdin()).ok())
+    }
+
+    /// Delivers each key at once and unseen from now on. With `signals`, Ctrl+C, Ctrl+Z and Ctrl+\ send signals; else they are keys, and pasted text is
+    /// marked as such.
+    pub(super) fn deliver_keys(&self, signals: bool) {
+        let Some(before) = &self.0 else { return };
+        let mut modes = before.clone();
+        modes.make_raw();
+        // The program ends its lines as before.
+        modes.output_modes = before.output_modes;
+        modes.local_modes.set(LocalModes::ISIG, signals);
+        for (code, value) in [(SpecialCodeIndex::VMIN, 1), (SpecialCodeIndex::VTIME, 0)] {
+            modes.special_codes[code] = value;
+        }
+        // A terminal that is gone is noticed by the next read.
+        let _set = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        if !signals {
+            drop(io::stderr().write_all(PASTE_ON));
+        }
+    }
+
+    /// Restores the modes.
+    pub(super) fn set_back(&self) {
+        if let Some(modes) = &self.0 {
+            // A terminal that is gone needs no modes.
+            let _restored = tcsetattr(io::stdin(), OptionalActions::Now, modes);
+        }
+    }
+
+    /// Restores the modes and ends bracketed paste.
+    pub fn restore(&self) {
+        if self.0.is_some() {
+            self.set_back();
+            drop(io::stderr().write_all(PASTE_OFF));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use terminput::KeyModifiers;
+
+    fn keys(bytes: &[u8]) -> Vec<Event> {
+        let mut keys = Keys::default();
+        keys.push(bytes);
+        keys.ready.into()
+    }
+
+    fn key(code: KeyCode) -> Event {
+        Event::Key(KeyEvent::new(code))
+    }
+
+    #[test]
+    fn u17_keys_arrive_in_any_pieces() {
+        let typed = "é\x1b[A\x1b[13;2u\x1b[200~a\rb\x1b[201~\x1bb\r".as_bytes();
+        let alt_b = Event::Key(KeyEvent::new(KeyCode::Char('b')).modifiers(KeyModifiers::ALT));
+        let shift_enter = Event::Key(KeyEvent::new(KeyCode::Enter).modifiers(KeyModifiers::SHIFT));
+        let expected = [
+            key(KeyCode::Char('é')),
+            key(KeyCode::Up),
+            shift_enter,
+            Event::Paste("a\rb".to_owned()),
+            alt_b,
+            key(KeyCode::Enter),
+        ];
+        assert_eq!(keys(typed), expected);
+        let mut in_pieces = Keys::default();
+        for byte in typed {
+            in_pieces.push(&[*byte]);
+        }
+        assert_eq!(Vec::from(in_pieces.ready), expected);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_and_escape_is_a_key() {
+        let unknown = key(KeyCode::Char(char::REPLACEMENT_CHARACTER));
+        assert_eq!(
+            keys(b"a\xff\xfeb"),
+            [key(KeyCode::Char('a')), unknown.clone(), unknown, key(KeyCode::Char('b'))]
+        );
+        let (input, mut keyboard) = io::pipe().unwrap();
+        keyboard.write_all(&[ESCAPE]).unwrap();
+        let mut keys = Keys::default();
+        assert!(keys.read(&input).unwrap());
+        assert_eq!(Vec::from(keys.ready), [key(KeyCode::Esc)]);
+    }
+}
