@@ -4,6 +4,7 @@ use crate::support::kernel::without_warning;
 use crate::support::run::{Finished, KEY, Lab, PATIENCE};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::terminal::wide_screen;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
@@ -116,47 +117,6 @@ Stopped (max_steps, 1 step)
     );
 }
 
-/// The screen of a terminal after these bytes: carriage return, line feed, clear line, cursor up, colours.
-fn screen(bytes: &str) -> String {
-    let mut rows = vec![Vec::new()];
-    let (mut row, mut column) = (0, 0);
-    let mut chars = bytes.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' => column = 0,
-            '\n' => {
-                row += 1;
-                column = 0;
-                rows.resize(rows.len().max(row + 1), Vec::new());
-            }
-            '\u{1b}' => {
-                assert_eq!(chars.next(), Some('['), "an unknown sequence in {bytes:?}");
-                let mut parameters = String::new();
-                let end = chars.by_ref().find(|c| {
-                    !c.is_ascii_digit() && *c != ';' || {
-                        parameters.push(*c);
-                        false
-                    }
-                });
-                match (end, parameters.as_str()) {
-                    (Some('K'), _) => rows[row].clear(),
-                    (Some('A'), up) => row -= up.parse::<usize>().unwrap_or(1).min(row),
-                    (Some('m'), _) => {}
-                    other => panic!("an unknown sequence {other:?} in {bytes:?}"),
-                }
-            }
-            c => {
-                let line: &mut Vec<char> = &mut rows[row];
-                line.resize(line.len().max(column + 1), ' ');
-                line[column] = c;
-                column += 1;
-            }
-        }
-    }
-    let lines = rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 /// Runs the binary with a terminal as standard error, and as standard output as well where `both` says so. What the
 /// terminal got comes back as `stderr`.
 fn at_terminal(lab: &Lab, args: &[&str], both: bool) -> Finished {
@@ -241,7 +201,7 @@ fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace()
     let server = Server::start(&EVENTFUL.replace("  - text: |-", "  - delay_ms: 200\n    text: |-"));
     let lab = Lab::with_a_txt().env("TERM", "xterm-256color");
     let done = run_at_terminal(&lab, &server, &[], false).exits(0);
-    same_text(&impersonal(&screen(&done.stderr), &server), SCREEN);
+    same_text(&impersonal(&wide_screen(&done.stderr), &server), SCREEN);
     assert_eq!(done.stdout, "All done:\nnothing to do.\n");
     assert!(
         done.stderr.contains("step 2 (48 left): waiting for openai/mock · 1,010 tokens so far"),
@@ -256,11 +216,11 @@ fn o20_an_answer_seen_on_the_terminal_is_not_printed_a_second_time() {
     let lab = Lab::with_a_txt().env("TERM", "xterm-256color");
     let server = Server::start("turns: [{text: the answer, chunk: 4}]");
     let done = run_at_terminal(&lab, &server, &[], true).exits(0);
-    assert_eq!(screen(&done.stderr).matches("the answer").count(), 1, "{}", done.stderr);
+    assert_eq!(wide_screen(&done.stderr).matches("the answer").count(), 1, "{}", done.stderr);
     for flag in ["--quiet", "--no-stream"] {
         let server = Server::start("turns: [{text: the answer}]");
         let done = run_at_terminal(&lab, &server, &[flag], true).exits(0);
-        assert_eq!(screen(&done.stderr).matches("the answer").count(), 1, "{flag}: {}", done.stderr);
+        assert_eq!(wide_screen(&done.stderr).matches("the answer").count(), 1, "{flag}: {}", done.stderr);
     }
 }
 

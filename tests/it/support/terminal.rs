@@ -245,6 +245,13 @@ pub fn shown(text: &str) -> String {
     seen(&mut emulator)
 }
 
+/// What a person sees of what was written to a wide and high terminal.
+pub fn wide_screen(text: &str) -> String {
+    let mut emulator = vt100::Parser::new(cells(200), cells(400), SCROLLBACK);
+    emulator.process(text.replace('\n', "\r\n").as_bytes());
+    format!("{}\n", seen(&mut emulator))
+}
+
 fn cells(count: u16) -> NonZero<u16> {
     NonZero::new(count).unwrap()
 }

@@ -365,7 +365,7 @@ impl<'a> Conversation<'a> {
             };
             self.handle_while_working(input, keyboard);
         };
-        keyboard.hide();
+        self.app.terminal.show_queued(Vec::new());
         done
     }
 

@@ -87,12 +87,6 @@ impl Keyboard {
         std::future::pending().await
     }
 
-    /// Removes the input from the screen, and what waits.
-    pub fn hide(&self) {
-        self.terminal.show_queued(Vec::new());
-        self.terminal.show_input(None);
-    }
-
     /// Gives `text` back to the input.
     pub fn put_back(&mut self, text: &str) {
         self.editor.put_back(text);
@@ -129,7 +123,7 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        self.hide();
+        self.terminal.show_input(None);
         self.release();
     }
 }
