@@ -120,6 +120,8 @@ pub struct LineEditor {
     /// Signals that a window was resized, and that the process was stopped and goes on.
     resized: Option<SignalStream>,
     continued: Option<SignalStream>,
+    /// Whether Ctrl+Z stopped the process, which has left the screen in order.
+    is_stopping: bool,
     /// Why the history cannot be read or written, until it is reported.
     problem: Option<String>,
     /// Whether lines are added to the file of the history; not to one that could not be read.
@@ -151,6 +153,7 @@ impl LineEditor {
             search: None,
             resized: None,
             continued: None,
+            is_stopping: false,
             stores_history: problem.is_none(),
             problem,
             footer: Row::new(),
@@ -197,13 +200,16 @@ impl LineEditor {
                 _resized = resized.recv() => continue,
                 _continued = continued.recv() => {
                     self.modes.deliver_keys(activity == Activity::Works);
-                    terminal.begin_again();
+                    if !std::mem::take(&mut self.is_stopping) {
+                        terminal.begin_again();
+                    }
                     continue;
                 }
                 event = self.keys.next() => event?,
             };
             let Some(event) = event else { return Ok(Input::End) };
             terminal.note_key();
+            self.is_stopping = false;
             if let Some(input) = self.press(event, terminal, activity) {
                 if let Input::Line(text) | Input::Later(text) = &input {
                     self.store(text);
@@ -349,13 +355,13 @@ impl LineEditor {
     }
 
     /// Ctrl+Z: stops the process group, as the terminal does outside these modes.
-    fn stop_process(&self, terminal: &Terminal) {
+    fn stop_process(&mut self, terminal: &Terminal) {
         terminal.show_input(None);
         self.modes.restore();
+        self.is_stopping = true;
         // Without job control nothing stops.
         let _stopped = kill_current_process_group(Signal::TSTP);
         self.modes.deliver_keys(false);
-        terminal.begin_again();
     }
 
     fn move_up(&mut self, activity: Activity) -> Option<Input> {

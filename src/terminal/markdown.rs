@@ -49,7 +49,13 @@ impl MarkdownStream {
         let width = usize::from(terminal.width());
         if width != self.width {
             // The terminal has wrapped the rows anew: what stands there stays, and the text goes on in a new row.
-            self.cut_block(terminal)?;
+            if !self.waits() && terminal.keep_growing()? {
+                self.block.clear();
+                self.line.clear();
+                self.finished = 0;
+            } else {
+                self.cut_block(terminal)?;
+            }
             self.width = width;
         }
         for part in piece.split_inclusive('\n') {

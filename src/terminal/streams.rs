@@ -426,6 +426,21 @@ impl Terminal {
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
     }
 
+    /// Ends the block of text that grows, where the live area shows it: what is shown is finished. Returns false if it was not shown.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn keep_growing(&self) -> io::Result<bool> {
+        if !self.has_live_output() {
+            return Ok(false);
+        }
+        let mut err = self.lock_err();
+        let screen = err.screen();
+        let text = err.live.keep_growing(screen);
+        err.out.write_all(text.as_bytes()).and_then(|()| err.out.flush())?;
+        Ok(true)
+    }
+
     /// Checks whether standard output shares the live area of standard error.
     fn has_live_output(&self) -> bool {
         self.rich && self.info.stdout == StdoutTarget::SameTerminal
