@@ -402,6 +402,7 @@ impl Engine {
             launcher: Rc::clone(&self.launcher),
             observed_files: Rc::clone(&self.observed_files),
             background: Rc::clone(&self.background),
+            foreground: self.foreground.clone(),
             outputs: Rc::clone(&self.outputs),
             images: self.images.clone(),
             hidden: self.sensitive_filter(),

@@ -52,6 +52,7 @@ use agent_process::launch::Launcher;
 use agent_runtime::clock::Clock;
 use agent_runtime::emitter::Emitter;
 use agent_tools::background::BackgroundCommands;
+use agent_tools::foreground::ForegroundCommands;
 use agent_tools::observed_files::ObservedFiles;
 use agent_tools::outputs::Outputs;
 use agent_tools::toolbox::Toolbox;
@@ -144,6 +145,8 @@ pub struct Engine {
     pub observed_files: Rc<ObservedFiles>,
     /// Background commands.
     pub background: Rc<BackgroundCommands>,
+    /// Commands that calls wait for while a user follows them.
+    pub foreground: ForegroundCommands,
     /// The skills that the run offers.
     pub skills: Rc<SkillSet>,
     /// Instruction files of directories in the conversation.

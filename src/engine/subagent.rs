@@ -45,6 +45,7 @@ impl Engine {
             launcher: Rc::clone(&self.launcher),
             observed_files: Rc::default(),
             background: Rc::default(),
+            foreground: self.foreground.clone(),
             skills: Rc::default(),
             instructions: Rc::new(self.instructions.for_new_session()),
             queue: MessageQueue::default(),

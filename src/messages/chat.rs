@@ -62,6 +62,7 @@ while the agent works:
   Enter                            send the line with the next step
   Alt+Enter                        send the line after the end
   Up                               take the last line that waits back
+  Ctrl+B                           leave the command that runs in the background
   Esc, Ctrl+C                      stop it; what waits comes back to the input
 ";
 
@@ -156,6 +157,25 @@ pub fn chat_waits_for_the_end(line: &str) -> String {
 /// Answer to `/queue` with an empty queue.
 pub const CHAT_EMPTY_QUEUE: &str =
     "nothing waits: Enter sends a line with the next step, Alt+Enter after the end";
+
+/// The row above the last lines of a running command.
+pub fn tail_begin(before: u64, can_be_left: bool) -> String {
+    let lines = match before {
+        0 => String::new(),
+        before => format!("… {} before", count(before, "line")),
+    };
+    let key = if can_be_left { "Ctrl+B leaves it in the background" } else { "" };
+    let between = if lines.is_empty() || key.is_empty() { "" } else { " · " };
+    format!("   {lines}{between}{key}")
+}
+
+/// One of the last lines of a running command.
+pub fn tail_line(line: &str) -> String {
+    format!("   │ {line}")
+}
+
+/// Answer to Ctrl+B when no command of the agent runs.
+pub const CHAT_NOTHING_TO_LEAVE: &str = "no command of the agent runs that could be left in the background";
 
 /// The mark of a pasted text in the input.
 pub fn pasted(lines: usize) -> String {

@@ -1,5 +1,6 @@
 //! Bounded buffer of a running child's latest output, with positions from which a reader continues.
 
+use memchr::memchr_iter;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -22,6 +23,7 @@ struct Shared {
 struct State {
     bytes: VecDeque<u8>,
     total: u64,
+    line_ends: u64,
     is_finished: bool,
 }
 
@@ -46,6 +48,7 @@ impl RecentOutput {
     pub fn append(&self, bytes: &[u8]) {
         let mut state = self.state();
         state.total = state.total.saturating_add(bytes.len() as u64);
+        state.line_ends = state.line_ends.saturating_add(memchr_iter(b'\n', bytes).count() as u64);
         let (_, bytes) = bytes.split_at(bytes.len().saturating_sub(RECENT_BYTES));
         let surplus = (state.bytes.len() + bytes.len()).saturating_sub(RECENT_BYTES);
         state.bytes.drain(..surplus);
@@ -63,6 +66,11 @@ impl RecentOutput {
     /// Returns the number of bytes so far.
     pub fn total(&self) -> u64 {
         self.state().total
+    }
+
+    /// Returns the number of lines that have ended so far.
+    pub fn line_ends(&self) -> u64 {
+        self.state().line_ends
     }
 
     /// Returns the stored output from byte `from` on, at most its last `most` bytes.

@@ -11,6 +11,7 @@ use agent_engine::message_queue::MessageQueue;
 use agent_journal::approvals::Approvals;
 use agent_messages as messages;
 use agent_terminal::{self as terminal, Style, Terminal, one_line};
+use agent_tools::foreground::ForegroundCommands;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct InteractionOptions {
     pub queue: MessageQueue,
     /// What the user has allowed for the whole conversation.
     pub grants: Rc<Grants>,
+    /// Commands that the user follows while calls wait for them.
+    pub foreground: ForegroundCommands,
 }
 
 impl InteractionOptions {
@@ -49,6 +52,7 @@ impl InteractionOptions {
             dry_run: false,
             queue: MessageQueue::default(),
             grants: Rc::default(),
+            foreground: ForegroundCommands::default(),
         }
     }
 

@@ -440,6 +440,7 @@ pub fn engine(
         launcher: parts.launcher,
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
+        foreground: interaction.foreground,
         instructions: Rc::new(NestedInstructions::new(
             system_message::comparison(&app.source, settings),
             parts.skills.delimiter().clone(),

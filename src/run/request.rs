@@ -13,6 +13,7 @@ use agent_report::chat_log::ChatMemory;
 use agent_report::session_report::ReportFormat;
 use agent_session::total_budget::TotalBudget;
 use agent_tools::Tool;
+use agent_tools::foreground::ForegroundCommands;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -74,6 +75,9 @@ pub struct RunRequest {
     /// Messages that the user types while the run works.
     #[serde(skip)]
     pub queue: MessageQueue,
+    /// Commands that the user follows while the run waits for them.
+    #[serde(skip)]
+    pub foreground: ForegroundCommands,
     /// In a conversation: what it has shown.
     #[serde(skip)]
     pub chat: Option<ChatMemory>,

@@ -342,6 +342,7 @@ impl<'a> Run<'a> {
             dry_run: request.dry_run,
             queue: request.queue.clone(),
             grants: request.allowed.clone().unwrap_or_default(),
+            foreground: request.foreground.clone(),
         };
         let parts = EngineParts {
             kept: toolbox::kept_results(settings, &toolbox, &app.source),

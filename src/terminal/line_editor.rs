@@ -46,6 +46,8 @@ pub enum Input {
     Stop,
     /// Up in an empty line while the program works.
     TakeBack,
+    /// Ctrl+B in an empty line while the program works.
+    Leave,
     /// Ctrl+D on an empty line, or the end of the input.
     End,
 }
@@ -292,6 +294,9 @@ impl LineEditor {
                 let text = self.line.text();
                 self.clear();
                 return Some(Input::OpenEditor(text));
+            }
+            KeyCode::Char('b') if is_ctrl && activity == Activity::Works && self.line.is_empty() => {
+                return Some(Input::Leave);
             }
             KeyCode::Char('z') if is_ctrl => self.stop_process(terminal),
             KeyCode::Char('l') if is_ctrl => terminal.clear_screen(),

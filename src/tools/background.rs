@@ -1,10 +1,10 @@
 //! Background commands of a run: starts, lists and stops them; all end with the run.
 
 use crate::outputs::Outputs;
-use crate::sandbox_messages;
+use crate::{ToolContext, sandbox_messages};
 use agent_core::event::Event;
 use agent_process::capture::StoredOutput;
-use agent_process::launch::{CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
+use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
 use agent_process::protected::ProtectedChange;
 use agent_process::recent_output::RecentOutput;
 use agent_text::lines::{QUOTE_CHARS, one_line};
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Maximum number of background commands that run at the same time.
 pub const MAX_RUNNING: usize = 8;
@@ -117,6 +117,52 @@ pub enum CommandUpdate {
     },
 }
 
+/// A command that runs on a task of its own, until it ends or this is dropped.
+pub(crate) struct RunningCommand {
+    text: String,
+    call_id: String,
+    recent: RecentOutput,
+    started_at: Instant,
+    stop: DropGuard,
+    task: JoinHandle<Result<CommandOutcome, LaunchError>>,
+}
+
+impl RunningCommand {
+    /// Starts `spec` for the call of `cx`; `recent` receives its output.
+    pub(crate) fn launch(
+        launcher: &Launcher,
+        spec: CommandSpec,
+        idle_timeout: Option<Duration>,
+        recent: RecentOutput,
+        cx: &ToolContext,
+    ) -> Self {
+        let text = one_line(spec.argv.last().map(String::as_str).unwrap_or_default(), QUOTE_CHARS);
+        let (outputs, call_id) = (Outputs::clone(&cx.outputs), cx.call_id.clone());
+        let open_file = Some(move || outputs.writer(&call_id));
+        let output_options = OutputOptions { open_file, idle_timeout, recent: Some(recent.clone()) };
+        let (launcher, stop) = (launcher.clone(), CancellationToken::new());
+        let stopped = stop.clone();
+        let task =
+            tokio::spawn(async move { launcher.launch_with_output(spec, output_options, &stopped).await });
+        let started_at = Instant::now();
+        Self { text, call_id: cx.call_id.clone(), recent, started_at, stop: stop.drop_guard(), task }
+    }
+
+    /// Waits for the end. A wait that is abandoned loses nothing.
+    pub(crate) async fn end(&mut self) -> Result<CommandOutcome, String> {
+        let end = (&mut self.task).await;
+        // A panic was printed to standard error already.
+        end.map_err(|error| error.to_string())?.map_err(|error| format!("{error}."))
+    }
+
+    /// Ends the command and all its processes, and waits until they are gone.
+    pub(crate) async fn stop(self) -> Result<CommandOutcome, String> {
+        let Self { stop, task, .. } = self;
+        stop.disarm().cancel();
+        task.await.map_err(|error| error.to_string())?.map_err(|error| format!("{error}."))
+    }
+}
+
 impl BackgroundCommand {
     /// Returns how the command ended, or `None` while it runs.
     pub fn end(&self) -> Option<&CommandEnd> {
@@ -150,7 +196,7 @@ impl BackgroundCommands {
         self.started.set(earlier.started);
     }
 
-    /// Starts `spec` for the call `call_id`.
+    /// Starts `spec` for the call of `cx`.
     ///
     /// # Errors
     /// A message for the model when too many commands are running.
@@ -159,36 +205,43 @@ impl BackgroundCommands {
         launcher: &Launcher,
         spec: CommandSpec,
         limit: Option<Duration>,
-        (outputs, call_id): (&Rc<Outputs>, &str),
+        cx: &ToolContext,
     ) -> Result<Rc<BackgroundCommand>, String> {
         self.make_room()?;
+        let running = RunningCommand::launch(launcher, spec, None, RecentOutput::default(), cx);
+        Ok(self.add(running, limit))
+    }
+
+    /// Takes over a command that a call has waited for; gives it back if too many commands are running.
+    pub(crate) fn take_over(&self, running: RunningCommand) -> Result<Rc<BackgroundCommand>, RunningCommand> {
+        match self.make_room() {
+            Ok(()) => Ok(self.add(running, None)),
+            Err(_) => Err(running),
+        }
+    }
+
+    fn add(&self, running: RunningCommand, limit: Option<Duration>) -> Rc<BackgroundCommand> {
         self.started.set(self.started.get().saturating_add(1));
-        let (recent, stop, end) =
-            (RecentOutput::default(), CancellationToken::new(), Arc::new(OnceLock::new()));
+        let RunningCommand { text, call_id, recent, started_at, stop, task } = running;
+        let (stop, end) = (stop.disarm(), Arc::new(OnceLock::new()));
         let command = Rc::new(BackgroundCommand {
             id: format!("{ID_PREFIX}{}", self.started.get()),
-            text: one_line(spec.argv.last().map(String::as_str).unwrap_or_default(), QUOTE_CHARS),
-            call_id: call_id.to_owned(),
+            text,
+            call_id,
             recent: recent.clone(),
             read: Cell::new(0),
             limit,
-            started_at: Instant::now(),
+            started_at,
             end: Arc::clone(&end),
-            stop: stop.clone(),
+            stop,
             task: RefCell::new(None),
             is_start_unreported: Cell::new(true),
             is_end_unreported: Cell::new(true),
             is_end_known_to_model: Cell::new(false),
         });
-        let file = (Outputs::clone(outputs), call_id.to_owned());
-        let output_options = OutputOptions {
-            open_file: Some(move || file.0.writer(&file.1)),
-            idle_timeout: None,
-            recent: Some(recent.clone()),
-        };
-        let (launcher, started_at) = (launcher.clone(), command.started_at);
         let task = tokio::spawn(async move {
-            let exit = launcher.launch_with_output(spec, output_options, &stop).await;
+            // A panic was printed to standard error already.
+            let Ok(exit) = task.await else { return };
             let duration = started_at.elapsed();
             let (result, stored, protected_changes) = match exit {
                 Ok(exit) => (Ok(exit.reason), exit.stored, exit.protected_changes),
@@ -199,7 +252,7 @@ impl BackgroundCommands {
         });
         command.task.replace(Some(task));
         self.commands.borrow_mut().push(Rc::clone(&command));
-        Ok(command)
+        command
     }
 
     /// Checks the limit of running commands, and drops the oldest ended commands beyond the retained number.

@@ -9,6 +9,7 @@ pub mod delete_file;
 pub mod edit_file;
 pub mod file_change;
 pub mod find_files;
+pub mod foreground;
 pub mod grep;
 pub mod list_files;
 pub mod observed_files;
@@ -102,6 +103,8 @@ pub struct ToolContext {
     pub observed_files: Rc<observed_files::ObservedFiles>,
     /// Commands that run in the background.
     pub background: Rc<background::BackgroundCommands>,
+    /// Commands that calls wait for while a user follows them.
+    pub foreground: foreground::ForegroundCommands,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
     /// Stores images for the conversation; absent outside a session.

@@ -1,12 +1,15 @@
 //! The `run_command` tool: runs a shell command in the workspace with limits on time and output.
 
+use super::background::RunningCommand;
 use super::outputs::Outputs;
-use super::sandbox_messages;
 use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
+use super::{foreground, sandbox_messages};
 use agent_messages as messages;
 use agent_process::capture::{Captured, StoredOutput};
 use agent_process::environment;
-use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOptions, ended_by_signal};
+use agent_process::launch::{
+    CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, ended_by_signal,
+};
 use agent_process::limits::FILE_BYTES;
 use agent_process::shell;
 use agent_text::excerpt::HEAD_LINES;
@@ -135,6 +138,36 @@ impl RunCommand {
         (StreamExcerpt::fit(&exit.stdout, max_lines, left), stderr)
     }
 
+    /// Runs a command until it ends or the user leaves it in the background, where it has no time limit.
+    async fn follow(
+        &self,
+        followed: &foreground::Followed,
+        launcher: &Launcher,
+        spec: CommandSpec,
+        cx: &ToolContext,
+    ) -> Result<Followed, String> {
+        let (timeout, recent) = (spec.timeout, followed.command.recent.clone());
+        let spec = CommandSpec { timeout: Duration::MAX, ..spec };
+        let mut running = RunningCommand::launch(launcher, spec, self.options.idle_timeout, recent, cx);
+        let mut is_late = std::pin::pin!(tokio::time::sleep(timeout));
+        loop {
+            tokio::select! {
+                biased;
+                exit = running.end() => return Ok(Followed::Ended(Box::new(exit?))),
+                () = cx.cancel.cancelled() => return Ok(Followed::Ended(Box::new(running.stop().await?))),
+                () = &mut is_late => {
+                    let exit = CommandOutcome { reason: ExitReason::TimedOut, ..running.stop().await? };
+                    return Ok(Followed::Ended(Box::new(exit)));
+                }
+                () = followed.command.leave.notified() => match cx.background.take_over(running) {
+                    Ok(command) => return Ok(Followed::Left(command.id.clone())),
+                    // As many as may run are in the background already.
+                    Err(still_here) => running = still_here,
+                },
+            }
+        }
+    }
+
     /// Builds the result of a command that ended.
     fn answer(&self, mut exit: CommandOutcome, timeout: Duration, cx: &ToolContext) -> ToolOutput {
         let (stdout, stderr) = self.excerpts(&exit);
@@ -227,22 +260,43 @@ impl TypedTool for RunCommand {
         };
         let launcher = cx.launcher.for_model();
         if args.background {
-            let command = cx.background.start(&launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
+            let command = cx.background.start(&launcher, spec, limit, cx)?;
             return Ok(ToolOutput {
                 command_outcome: Some(CommandStatus::Running),
                 ..ToolOutput::ok(background_started_text(&command.id))
             });
         }
-        let open = Some(|| cx.outputs.writer(&cx.call_id));
-        let output_options =
-            OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
-        let exit = launcher.launch_with_output(spec, output_options, &cx.cancel).await;
-        let exit = exit.map_err(|error| format!("{error}."))?;
+        let exit = match cx.foreground.add() {
+            None => {
+                let open_file = Some(|| cx.outputs.writer(&cx.call_id));
+                let idle_timeout = self.options.idle_timeout;
+                let output_options = OutputOptions { open_file, idle_timeout, recent: None };
+                let exit = launcher.launch_with_output(spec, output_options, &cx.cancel).await;
+                exit.map_err(|error| format!("{error}."))?
+            }
+            Some(followed) => match self.follow(&followed, &launcher, spec, cx).await? {
+                Followed::Ended(exit) => *exit,
+                Followed::Left(id) => {
+                    return Ok(ToolOutput {
+                        command_outcome: Some(CommandStatus::Running),
+                        ..ToolOutput::ok(left_in_background_text(&id))
+                    });
+                }
+            },
+        };
         let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
             messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
         });
         Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
+}
+
+/// How a call ended that a user has followed.
+enum Followed {
+    /// The command has ended.
+    Ended(Box<CommandOutcome>),
+    /// The user has left it in the background, under this id.
+    Left(String),
 }
 
 /// Returns the command with its variables in front, as typed into a shell: `PATH=. ls` may run another program than `ls`.
@@ -257,6 +311,14 @@ fn background_started_text(id: &str) -> String {
     format!(
         "Started in the background: {id}\nIt runs until it exits, stop_command stops it, or the run ends. Read its \
         output: command_output with id \"{id}\"."
+    )
+}
+
+/// Returns the result for a command that the user has left in the background.
+fn left_in_background_text(id: &str) -> String {
+    format!(
+        "The user has left the command in the background: {id}\nIt goes on without a time limit until it exits, stop_command stops it, or the run ends. \
+         Read its output: command_output with id \"{id}\"."
     )
 }
 

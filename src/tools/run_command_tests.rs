@@ -15,6 +15,7 @@ fn context(dir: &Path) -> ToolContext {
         launcher: Rc::new(Launcher::new(env, Vec::new())),
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
+        foreground: foreground::ForegroundCommands::default(),
         outputs: Rc::new(Outputs {
             dir: outputs,
             parent: None,

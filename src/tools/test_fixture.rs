@@ -28,6 +28,7 @@ impl Fixture {
             launcher: Rc::new(Launcher::new(std::collections::BTreeMap::new(), Vec::new())),
             observed_files: Rc::default(),
             background: Rc::default(),
+            foreground: crate::foreground::ForegroundCommands::default(),
             outputs: Rc::new(Outputs {
                 dir: dir.path().join("outputs"),
                 parent: None,

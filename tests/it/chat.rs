@@ -1169,6 +1169,12 @@ fn u06_the_header_says_where_and_how_the_agent_works_and_warns_in_the_home_direc
     assert_eq!(chat.finish().code, Some(0));
 }
 
+/// The results of calls in a request.
+fn results(request: &Recorded) -> String {
+    let tools = request.messages().iter().filter(|message| message["role"] == "tool");
+    tools.map(|message| message["content"].to_string()).collect()
+}
+
 /// Waits in a command until the file `NAME` is written.
 fn waiting(name: &str) -> Value {
     turn("run_command", &json!({"command": format!("mkfifo {name}; read -r line < {name}")}))
@@ -1293,6 +1299,38 @@ fn u17_the_history_is_searched_and_a_screen_is_cleared() {
     chat.types("\r");
     chat.prompt(4);
     assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"the first one\"");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u02_the_last_lines_of_a_running_command_are_seen_and_ctrl_b_leaves_it_in_the_background() {
+    let lab = Lab::new();
+    let command = "seq 1 9; mkfifo gate; read -r line < gate; echo over";
+    let server = Server::turns([
+        turn("run_command", &json!({"command": command})),
+        waiting("second"),
+        json!({"text": "done"}),
+    ]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    let tail = "   … 5 lines before · Ctrl+B leaves it in the background\n   │ 6\n   │ 7\n   │ 8\n   │ 9\n";
+    chat.see("the last lines", |text| text.contains(tail));
+    chat.types("\u{2}");
+    lab.wait_for_file("second");
+    let result = results(&server.requests()[1]);
+    assert!(result.contains("left the command in the background: bg1"), "{result}");
+    fs::write(lab.ws().join("gate"), "go\n").unwrap();
+    fs::write(lab.ws().join("second"), "go\n").unwrap();
+    chat.prompt(2);
+    let seen = chat.see("the end", |_| true);
+    assert!(!seen.contains("│ 6\n   │ 7\n   │ 8\n   │ 9\n>"), "{seen}");
+    // A command of the user is followed too.
+    chat.types("!seq 1 9; mkfifo own; read -r line < own\r");
+    chat.see("the last lines", |text| text.contains("   … 5 lines before\n   │ 6\n"));
+    fs::write(lab.ws().join("own"), "go\n").unwrap();
+    chat.prompt(3);
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
 }

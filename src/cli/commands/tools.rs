@@ -25,6 +25,7 @@ use agent_run::toolbox::{all_kept_results, toolbox};
 use agent_runtime::emitter::Emitter;
 use agent_terminal::Style;
 use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::foreground::ForegroundCommands;
 use agent_tools::toolbox::Toolbox;
 use agent_workspace::Workspace;
 use std::cell::RefCell;
@@ -56,7 +57,8 @@ pub fn call(
 ) -> AppResult<()> {
     let flags = Overrides { mode, ..common.overrides() };
     let call = ToolCall::new("call", name, arguments);
-    let single = SingleCall { call, flags, dry_run: false, session: None };
+    let foreground = ForegroundCommands::default();
+    let single = SingleCall { call, flags, dry_run: false, session: None, foreground };
     let result = app.block_on(run_one(app, single))?;
     if result.is_error {
         let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
@@ -136,6 +138,8 @@ pub struct SingleCall<'a> {
     pub dry_run: bool,
     /// The session that may read a long result as `output:ID`.
     pub session: Option<&'a str>,
+    /// Whether a user follows a command while it runs.
+    pub foreground: ForegroundCommands,
 }
 
 /// Calls a tool like the model does, outside of a run, and returns its result.
@@ -143,7 +147,7 @@ pub struct SingleCall<'a> {
 /// # Errors
 /// Fails for an invalid configuration, and when the call gives no result.
 pub async fn run_one(app: &App, single: SingleCall<'_>) -> AppResult<ToolResult> {
-    let SingleCall { call, flags, dry_run, session } = single;
+    let SingleCall { call, flags, dry_run, session, foreground } = single;
     let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
@@ -178,6 +182,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> AppResult<ToolResult>
     };
     let interaction = agent_run::approver::InteractionOptions {
         dry_run,
+        foreground,
         ..agent_run::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
     };
     let engine = assemble::engine(app, settings, parts, interaction)?;

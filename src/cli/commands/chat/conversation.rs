@@ -28,6 +28,7 @@ use agent_runtime::interrupt::Interrupt;
 use agent_terminal::line_editor::Input;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
+use agent_tools::foreground::{ForegroundCommands, OutputTail};
 use agent_workspace::git::HEAD;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -49,6 +50,10 @@ pub const INTERRUPTED: u8 = 130;
 
 /// Time after which a message that was sent meanwhile leaves the list of those that wait.
 const QUEUE_TICK: Duration = Duration::from_millis(200);
+/// Rows shown of what a running command has printed.
+const TAIL_ROWS: usize = 4;
+/// Characters shown of a command that runs.
+const COMMAND_CHARS: usize = 200;
 /// Most messages shown of those that wait, and characters of each.
 const QUEUED_ROWS: usize = 3;
 const QUEUED_CHARS: usize = 200;
@@ -152,6 +157,8 @@ pub struct Conversation<'a> {
     pub later: VecDeque<String>,
     /// What stands below the input.
     pub footer: String,
+    /// The command of the user that runs.
+    own_commands: ForegroundCommands,
 }
 
 impl<'a> Conversation<'a> {
@@ -177,6 +184,7 @@ impl<'a> Conversation<'a> {
             queues: false,
             later: VecDeque::new(),
             footer: String::new(),
+            own_commands: ForegroundCommands::followed(),
         }
     }
 
@@ -285,17 +293,19 @@ impl<'a> Conversation<'a> {
         let id = format!("user_{}", self.app.source.short_id());
         let call = ToolCall::new(id, "run_command", arguments);
         let request = self.request_in_force();
+        let (app, runtime, session) = (self.app, self.runtime, self.session.clone());
         let single = SingleCall {
             call,
             flags: Overrides { mode: Some(Mode::Yolo), ..request.effective_overrides() },
             dry_run: request.dry_run,
-            session: None,
+            session: session.as_deref(),
+            foreground: self.own_commands.clone(),
         };
-        let (app, runtime, session) = (self.app, self.runtime, self.session.clone());
-        let single = SingleCall { session: session.as_deref(), ..single };
+        self.app.terminal.show_status(&messages::spinner_tool("$", &one_line(command, COMMAND_CHARS)));
         let work = tools::run_one(app, single);
         match catch_panic(|| runtime.block_on(self.while_typing(keyboard, work))) {
             Ok(result) => {
+                self.app.terminal.hide_status();
                 let output = CommandOutput::of(&result);
                 self.app.notify(Style::Plain, &output.lines.join("\n"));
                 if let Some(why) = output.failure {
@@ -303,7 +313,10 @@ impl<'a> Conversation<'a> {
                 }
                 self.ran.push((command.to_owned(), result.text));
             }
-            Err(error) => self.app.report_error(&error),
+            Err(error) => {
+                self.app.terminal.hide_status();
+                self.app.report_error(&error);
+            }
         }
         if self.app.interrupt().is_ok_and(Interrupt::is_pressed) {
             self.interrupted = Some((self.app.source.elapsed(), true));
@@ -357,6 +370,7 @@ impl<'a> Conversation<'a> {
         let mut tick = tokio::time::interval(QUEUE_TICK);
         let done = loop {
             self.show_queued();
+            self.show_tail();
             let input = tokio::select! {
                 biased;
                 done = &mut work => break done,
@@ -397,6 +411,11 @@ impl<'a> Conversation<'a> {
                     self.app.report_error(&error);
                 }
             }
+            Input::Leave => {
+                if !self.request.foreground.leave_last() {
+                    self.app.notify(Style::Dim, messages::CHAT_NOTHING_TO_LEAVE);
+                }
+            }
             Input::Stop | Input::Interrupted => {
                 if let Ok(interrupt) = self.app.interrupt() {
                     interrupt.press();
@@ -415,6 +434,21 @@ impl<'a> Conversation<'a> {
     /// Takes all messages that wait.
     pub fn take_waiting(&mut self) -> Vec<String> {
         self.request.queue.take().into_iter().chain(self.later.drain(..)).collect()
+    }
+
+    /// Shows the last lines of the command that runs.
+    fn show_tail(&self) {
+        let commands = [&self.request.foreground, &self.own_commands];
+        let tail = commands.iter().find_map(|commands| commands.tail(TAIL_ROWS));
+        let mut rows = Vec::new();
+        if let Some(OutputTail { lines, before }) = tail.filter(|tail| !tail.lines.is_empty()) {
+            let is_own = self.request.foreground.tail(0).is_none();
+            rows.push(vec![(Style::Dim, messages::tail_begin(before, !is_own))]);
+            rows.extend(
+                lines.iter().map(|line| vec![(Style::Dim, messages::tail_line(&self.app.redact(line)))]),
+            );
+        }
+        self.app.terminal.show_tail(rows);
     }
 
     fn show_queued(&self) {

@@ -20,6 +20,7 @@ use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
 use agent_terminal::Style;
 use agent_terminal::line_editor::Input;
+use agent_tools::foreground::ForegroundCommands;
 use args::ChatArgs;
 use conversation::{Conversation, INTERRUPTED, Next};
 use keyboard::Keyboard;
@@ -68,6 +69,7 @@ impl<'a> Chat<'a> {
         let shown: ChatMemory = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         request.chat = Some(shown);
         request.has_person = true;
+        request.foreground = ForegroundCommands::followed();
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
@@ -180,7 +182,7 @@ impl<'a> Chat<'a> {
                 self.keyboard.show_sent(line.trim());
                 self.handle_line(line.trim())
             }
-            Input::Stop | Input::TakeBack => Next::Prompt,
+            Input::Stop | Input::TakeBack | Input::Leave => Next::Prompt,
         }
     }
 
