@@ -318,7 +318,7 @@ pub struct PatchArgs {
     /// a pipe, reads it from standard input
     pub file: Option<PathBuf>,
     /// What may happen without asking
-    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
     pub mode: Option<Mode>,
     /// Configuration and workspace.
     #[command(flatten)]
@@ -344,7 +344,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub live_tools: bool,
     /// Permission mode of the tools; there are no prompts
-    #[arg(short, long, requires = "live_tools", value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    #[arg(short, long, requires = "live_tools", value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
     pub mode: Option<Mode>,
     /// Configuration and workspace.
     #[command(flatten)]
@@ -437,7 +437,7 @@ pub enum ToolsCommand {
         /// Its arguments, a JSON object
         arguments: String,
         /// What may happen without asking
-        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
         mode: Option<Mode>,
     },
 }
@@ -454,7 +454,7 @@ pub enum PolicyCommand {
         #[arg(short, long, value_name = "NAME")]
         agent: Option<String>,
         /// What may happen without asking
-        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
         mode: Option<Mode>,
     },
 }

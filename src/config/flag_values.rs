@@ -40,5 +40,5 @@ pub fn parse_name<T: VariantArray + Into<&'static str> + Copy>(
 /// # Errors
 /// Fails for an unknown name; the message lists the modes.
 pub fn parse_mode(text: &str) -> Result<Mode, String> {
-    text.parse().map_err(|_| "the modes are confirm-all, confirm-sensitive and yolo".to_owned())
+    text.parse().map_err(|_| "the modes are confirm-all, confirm-sensitive, auto and yolo".to_owned())
 }

@@ -258,8 +258,7 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
     let current = || below.for_agent(agent, field).map(|layer_value| &layer_value.value);
     match field {
         "mode" => {
-            let rank =
-                |mode: &Value| ["confirm-all", "confirm-sensitive", "yolo"].iter().position(|m| mode == m);
+            let rank = |mode: &Value| Mode::ALL.iter().position(|one| mode == one.name());
             let limit = current().map_or(Some(1), rank);
             rank(value).is_some_and(|wanted| limit.is_some_and(|limit| wanted <= limit))
         }

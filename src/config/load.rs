@@ -11,8 +11,9 @@ use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
 use super::settings::Settings;
 use super::text_file::{check_own_directory, is_absent, read_own_text, read_text};
 use super::trust::{self, TrustDecision};
-use super::validate;
+use super::validate::{self, Leaf};
 use super::yaml::Node;
+use agent_engine::policy::Mode;
 use std::path::{Path, PathBuf};
 
 /// Name of the lowest layer in messages.
@@ -94,6 +95,7 @@ impl OuterLayers {
         }
         let below = defaults_layer(schema)?
             .overridden_by(agents::built_in(rules)?)
+            .overridden_by(default_mode_layer(rules, flags))
             .overridden_by(user_layer(rules, &directories.config)?);
         let file = explicit_layer(rules, flags, environment)?;
         let above = file
@@ -110,6 +112,16 @@ fn defaults_layer(schema: &EmbeddedSchema) -> Result<Layers, ConfigError> {
     let leaves = validate::leaves(&schema.rules, &Node::of(&schema.defaults));
     let leaves = leaves.map_err(|error| error.file(DEFAULTS_SOURCE))?;
     Ok(Layers::from_leaves(&schema.rules, LayerKind::BuiltIn, DEFAULTS_SOURCE, leaves))
+}
+
+/// The key of the mode that a conversation has by default.
+const DEFAULT_MODE_KEY: &str = "agents.build.mode";
+
+/// Returns the default mode of a conversation, which is as weak as what is built in.
+fn default_mode_layer(rules: &KeyRule, flags: &Overrides) -> Layers {
+    let leaf = |mode: Mode| Leaf { key: DEFAULT_MODE_KEY.to_owned(), value: mode.name().into(), line: 0 };
+    let leaves = flags.default_mode.map(leaf).into_iter().collect();
+    Layers::from_leaves(rules, LayerKind::BuiltIn, "agent chat", leaves)
 }
 
 fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> {

@@ -157,7 +157,7 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
         (
             "\nmode: yolko\n",
             2,
-            "mode: must be one of confirm-all, confirm-sensitive, yolo, found `yolko` (did you mean `yolo`?)",
+            "mode: must be one of confirm-all, confirm-sensitive, auto, yolo, found `yolko` (did you mean `yolo`?)",
         ),
         ("llm:\n  stream: yes\n", 2, "llm.stream: must be true or false, found `yes`"),
         ("llm:\n  model: 4\n", 2, "llm.model: must be text, found `4` (write \"4\")"),

@@ -28,6 +28,9 @@ pub struct Overrides {
     pub agent: Option<String>,
     /// `--mode`: how much the agent may do without asking.
     pub mode: Option<Mode>,
+    /// The mode of the agent `build` where nothing else is configured: a conversation has its own default.
+    #[serde(default)]
+    pub default_mode: Option<Mode>,
     /// `--approvals`: what happens to a call when no user can approve it.
     pub approvals: Option<NoApprover>,
     /// `--model`: the language model.

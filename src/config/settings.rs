@@ -225,6 +225,7 @@ impl Settings {
             blocked_commands: guardrails.blocked_commands.clone(),
             allowed_only: document.commands.allowed_only,
             trusts_sandbox: false,
+            is_work_tree: false,
             rules: document.policy.rules.clone(),
             missing_grants: BTreeMap::new(),
             root: workspace.to_string_lossy().into_owned(),

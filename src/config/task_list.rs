@@ -112,7 +112,7 @@ fn task(fields: &mut Fields, node: &Node, defaults: &TaskSpec) -> Option<ListedT
             "mode" => {
                 spec.mode = fields.text("mode", value);
                 if spec.mode.as_deref().is_none_or(|name| name.parse::<Mode>().is_err()) {
-                    fields.error(value, "`mode` is confirm-all, confirm-sensitive or yolo");
+                    fields.error(value, "`mode` is confirm-all, confirm-sensitive, auto or yolo");
                 }
             }
             "max_steps" => spec.max_steps = small(fields.whole("max_steps", value, MAX_STEPS, "steps")),

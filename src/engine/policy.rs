@@ -30,11 +30,19 @@ pub enum Mode {
     ConfirmAll,
     /// Changes of files, and commands that are not known to be safe, need approval.
     ConfirmSensitive,
+    /// Changes of files in a git work tree, and commands that the sandbox confines, need no approval; what cannot be undone or leaves the sandbox
+    /// does.
+    Auto,
     /// No call needs approval; refusals still apply.
     Yolo,
 }
 
 agent_core::impl_name!(Mode);
+
+impl Mode {
+    /// The modes, the strictest first.
+    pub const ALL: [Self; 4] = [Self::ConfirmAll, Self::ConfirmSensitive, Self::Auto, Self::Yolo];
+}
 
 /// Settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +63,8 @@ pub struct PolicyOptions {
     pub allowed_only: bool,
     /// Whether the sandbox confines commands well enough to build and test without approval.
     pub trusts_sandbox: bool,
+    /// Whether the workspace belongs to a git work tree.
+    pub is_work_tree: bool,
     /// The configured rules, in order.
     pub rules: Vec<PolicyRule>,
     /// Tools for which an agent of a Hub has no grant, each with the grant.
@@ -291,6 +301,9 @@ impl Policy {
             ),
             Access::Network => self.options.language.pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
+            Access::Write | Access::Read if self.options.mode == Mode::Auto && self.options.is_work_tree => {
+                return Decision::Allow;
+            }
             Access::Write | Access::Read => {
                 self.options.language.pick("changes to files need approval", "los cambios de archivos requieren aprobación")
             }
@@ -319,12 +332,14 @@ impl Policy {
         messages::no_approver(tool, rule, rule.starts_with(MODE_RULE_PREFIX), self.options.language)
     }
 
-    /// Checks whether a command runs without approval in `confirm-sensitive`: it only reads, or it builds or tests in the
-    /// sandbox.
+    /// Checks whether a command runs without approval: it only reads, or it builds or tests in the sandbox; in the mode `auto` all that the sandbox
+    /// confines.
     fn runs_unasked(&self, command: &CommandVerdict) -> bool {
         match command.class {
             CommandClass::Safe => true,
-            CommandClass::Confine => command.is_known && self.options.trusts_sandbox,
+            CommandClass::Confine => {
+                self.options.trusts_sandbox && (command.is_known || self.options.mode == Mode::Auto)
+            }
             CommandClass::Ask | CommandClass::Blocked { .. } => false,
         }
     }
@@ -333,9 +348,10 @@ impl Policy {
 /// Prefix of the rule name of a decision by mode.
 pub const MODE_RULE_PREFIX: &str = "mode.";
 
-/// Checks whether the mode `confirm-sensitive` requires an approval, and neither a rule nor a stricter mode.
+/// Checks whether the mode `confirm-sensitive` or `auto` requires an approval, and neither a rule nor a stricter mode.
 pub fn is_of_confirm_sensitive(rule: &str) -> bool {
-    rule.strip_prefix(MODE_RULE_PREFIX) == Some(Mode::ConfirmSensitive.name())
+    let mode = rule.strip_prefix(MODE_RULE_PREFIX);
+    [Mode::ConfirmSensitive, Mode::Auto].iter().any(|asking| mode == Some(asking.name()))
 }
 /// Rule name of a refusal by the user.
 pub const DECLINED_RULE: &str = "person";

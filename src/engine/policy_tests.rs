@@ -14,6 +14,7 @@ fn options(mode: Mode) -> PolicyOptions {
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
         blocked_commands: vec!["^docker".into()],
         trusts_sandbox: false,
+        is_work_tree: false,
         allowed_only: false,
         rules: Vec::new(),
         missing_grants: BTreeMap::new(),
@@ -362,6 +363,34 @@ proptest! {
         prop_assert_ne!(&sensitive, &Decision::Allow);
         prop_assert_eq!(matches!(all, Decision::Deny { .. }), matches!(yolo, Decision::Deny { .. }));
     }
+}
+
+#[test]
+fn u10_auto_runs_what_can_be_undone_and_is_confined_and_asks_about_the_rest() {
+    let decide = |is_work_tree, trusts_sandbox, access, class: Option<CommandClass>| {
+        let options = PolicyOptions { trusts_sandbox, is_work_tree, ..options(Mode::Auto) };
+        let plan = if access == Access::Write { touching("a.txt", true) } else { Plan::default() };
+        let command = class.map(|class| CommandVerdict { class, is_known: false });
+        Policy::new(options).unwrap().decide("any", access, &plan, command.as_ref())
+    };
+    for (is_work_tree, trusts_sandbox, access, class, asks) in [
+        (true, true, Access::Write, None, false),
+        (false, true, Access::Write, None, true),
+        (true, true, Access::Execute, Some(CommandClass::Confine), false),
+        (true, false, Access::Execute, Some(CommandClass::Confine), true),
+        (true, true, Access::Execute, Some(CommandClass::Ask), true),
+        (true, true, Access::Network, None, true),
+        (true, true, Access::Mcp, None, true),
+        (false, false, Access::Read, None, false),
+    ] {
+        let decision = decide(is_work_tree, trusts_sandbox, access, class.clone());
+        let asked = matches!(&decision, Decision::Ask { rule, .. } if rule == "mode.auto");
+        assert_eq!(asked, asks, "{is_work_tree} {trusts_sandbox} {access:?} {class:?}: {decision:?}");
+        assert!(asks || decision == Decision::Allow, "{decision:?}");
+    }
+    let blocked = CommandClass::Blocked { pattern: "x".to_owned() };
+    let decision = decide(true, true, Access::Execute, Some(blocked));
+    assert!(matches!(decision, Decision::Deny { .. }), "{decision:?}");
 }
 
 #[test]

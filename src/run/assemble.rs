@@ -37,6 +37,7 @@ use agent_process::launch::{Launcher, Tier};
 use agent_process::limits::CommandLimits;
 use agent_process::sandbox::confinement::Confinement;
 use agent_process::sandbox::policy;
+use agent_process::sandbox::repositories::working_tree_around;
 use agent_process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use agent_runtime::emitter::Emitter;
 use agent_runtime::interrupt::SignalHandlers;
@@ -242,6 +243,7 @@ pub fn workspace_for_undo(app: &App, settings: &Settings) -> AppResult<Workspace
 fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
     options.trusts_sandbox = settings.commands.trust_sandbox && tier.confines();
+    options.is_work_tree = working_tree_around(&settings.workspace).is_some();
     let sandbox_settings = sandbox_settings(app, settings);
     let pattern =
         |path: &Path| Some(literal_pattern(path.strip_prefix(&sandbox_settings.workspace).ok()?.to_str()?));

@@ -46,6 +46,8 @@ pub enum Input {
     Stop,
     /// Up in an empty line while the program works.
     TakeBack,
+    /// Shift+Tab.
+    ChangeMode,
     /// Ctrl+B in an empty line while the program works.
     Leave,
     /// Ctrl+D on an empty line, or the end of the input.
@@ -314,6 +316,7 @@ impl LineEditor {
                 }
             }
             KeyCode::Up | KeyCode::Down => {}
+            KeyCode::Tab if key.modifiers.contains(KeyModifiers::SHIFT) => return Some(Input::ChangeMode),
             KeyCode::Tab => self.tab(),
             KeyCode::Esc if self.menu.take().is_some() => {}
             KeyCode::Esc if activity == Activity::Works => return Some(Input::Stop),

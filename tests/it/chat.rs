@@ -256,7 +256,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
     let lines = [
         ("/undoo", "did you mean `undo`?"),
         ("/mode yolo", "mode yolo"),
-        ("/mode all", "the modes are confirm-all, confirm-sensitive and yolo"),
+        ("/mode all", "the modes are confirm-all, confirm-sensitive, auto and yolo"),
         ("/agent nobody", "nobody"),
         ("/plan", "agent plan"),
         ("/diff", "there is no session yet"),
@@ -1333,4 +1333,46 @@ fn u02_the_last_lines_of_a_running_command_are_seen_and_ctrl_b_leaves_it_in_the_
     chat.prompt(3);
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u10_auto_is_the_default_in_a_git_work_tree_with_a_sandbox_and_shift_tab_changes_it() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    lab.git(&["init", "-q"]);
+    let server = Server::turns([
+        edit("one", "two"),
+        turn("run_command", &json!({"command": "cp a.txt b.txt && rm -r a.txt"})),
+        json!({"text": "done"}),
+        edit("two", "three"),
+        json!({"text": "done"}),
+    ]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    let shown = chat.prompt(1);
+    assert!(shown.contains("agent build, mode auto"), "{shown}");
+    chat.types("hello\r");
+    // The edit is not asked about, and what cannot be undone is.
+    let asked = chat.answer("n");
+    assert!(asked.contains("rm -r") && asked.contains("(mode auto)"), "{asked}");
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.prompt(2);
+    chat.types("\u{1b}[Z");
+    chat.see("the plan", |text| text.contains("agent plan, mode "));
+    chat.types("\u{1b}[Z");
+    chat.see("the mode", |text| text.contains("agent build, mode confirm-sensitive"));
+    chat.types("again\r");
+    chat.answer("n");
+    chat.see("the end", |text| text.matches("done").count() == 2);
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    // Outside a work tree, and with a configured mode, nothing changes.
+    let configured = Lab::new().config("mode: confirm-sensitive\n");
+    configured.git(&["init", "-q"]);
+    for lab in [Lab::new(), configured] {
+        let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+        let shown = chat.prompt(1);
+        assert!(shown.contains("agent build, mode confirm-sensitive"), "{shown}");
+        chat.types("/quit\r");
+        chat.finish();
+    }
 }

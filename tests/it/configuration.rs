@@ -145,7 +145,7 @@ fn f03_values_out_of_range_or_of_the_wrong_kind_exit_3_with_key_and_line() {
         ("commands: {max_output_lines: 9}\n", &["commands.max_output_lines", "10 to 5000"]),
         ("commands: {blocked_patterns: ['(']}\n", &["commands.blocked_patterns[0]", "regular expression"]),
         ("guardrails: {protected_files: ['a[']}\n", &["guardrails.protected_files[0]", "file pattern"]),
-        ("mode: unsafe\n", &["mode", "confirm-all, confirm-sensitive, yolo"]),
+        ("mode: unsafe\n", &["mode", "confirm-all, confirm-sensitive, auto, yolo"]),
         ("agents: {build: {mode: off}}\n", &["agents.build.mode"]),
         ("llm: [1]\n", &["config.yaml:1", "llm"]),
     ] {

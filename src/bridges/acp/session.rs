@@ -143,7 +143,7 @@ impl Session {
 
     fn offered_modes(&self) -> impl Iterator<Item = Mode> {
         let bound = self.settings.policy.mode;
-        [Mode::ConfirmAll, Mode::ConfirmSensitive, Mode::Yolo].into_iter().filter(move |mode| *mode <= bound)
+        Mode::ALL.into_iter().filter(move |mode| *mode <= bound)
     }
 
     /// Returns the names of the agents; those that only work for others are not offered.

@@ -65,7 +65,7 @@ pub struct RunOptions {
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Which calls run without asking
-    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
     pub mode: Option<Mode>,
     /// What happens to a call when no user can approve it: refuse it, or pause the run
     #[arg(long, value_parser = |text: &str| parse_name::<NoApprover>("it is one of", text), value_name = "refuse|pause")]

@@ -51,7 +51,7 @@ pub struct SubmitArgs {
     #[arg(long)]
     pub model: Option<String>,
     /// Which calls run without asking; never more than the worker allows
-    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|auto|yolo")]
     pub mode: Option<Mode>,
     /// Maximum number of model calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

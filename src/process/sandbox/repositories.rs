@@ -112,7 +112,8 @@ pub fn unacknowledged_repository(workspace: &Path) -> Option<PathBuf> {
     is_other.then_some(directory)
 }
 
-fn working_tree_around(workspace: &Path) -> Option<&Path> {
+/// Returns the working tree of git that contains `workspace`.
+pub fn working_tree_around(workspace: &Path) -> Option<&Path> {
     workspace.ancestors().find(|above| above.join(GIT).symlink_metadata().is_ok())
 }
 

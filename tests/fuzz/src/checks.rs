@@ -335,6 +335,7 @@ fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
         blocked_commands: Vec::new(),
         allowed_only: false,
         trusts_sandbox: true,
+        is_work_tree: true,
         rules: rules.to_vec(),
         missing_grants: BTreeMap::new(),
         root: "/srv/shop".to_owned(),

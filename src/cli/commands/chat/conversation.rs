@@ -13,7 +13,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::StopReason;
 use agent_engine::policy::Mode;
 use agent_messages as messages;
-use agent_process::sandbox::repositories::{GIT, resolve_git_link};
+use agent_process::sandbox::repositories::{GIT, resolve_git_link, working_tree_around};
 use agent_report::call_view::CommandOutput;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
@@ -96,7 +96,7 @@ const MAX_HEAD_BYTES: u64 = 4096;
 
 /// Returns the branch of the repository around `workspace`, or the beginning of its commit without one.
 fn branch(workspace: &Path) -> Option<String> {
-    let tree = workspace.ancestors().find(|directory| directory.join(GIT).exists())?;
+    let tree = working_tree_around(workspace)?;
     let repository = resolve_git_link(&tree.join(GIT))?.directory;
     let head = read_text(&repository.join(HEAD), MAX_HEAD_BYTES).ok().flatten()?;
     let head = head.trim();
@@ -410,6 +410,10 @@ impl<'a> Conversation<'a> {
                 if let Err(error) = self.show_output(0) {
                     self.app.report_error(&error);
                 }
+            }
+            Input::ChangeMode => {
+                self.change_mode();
+                keyboard.set_footer(self.footer.clone());
             }
             Input::Leave => {
                 if !self.request.foreground.leave_last() {

@@ -8,13 +8,19 @@ mod slash_commands;
 
 use crate::commands::client_run::parse_total;
 use crate::commands::run_args::RunOptions;
+use agent_config::load::LoadedConfig;
 use agent_core::failure::FailureKind;
+use agent_engine::policy::Mode;
 use agent_messages as messages;
+use agent_process::launch::Tier;
+use agent_process::sandbox::repositories::working_tree_around;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ChatMemory;
 use agent_run::app::App;
+use agent_run::assemble;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
+use agent_run::request::RunRequest;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::Interrupt;
@@ -54,6 +60,18 @@ pub fn chat(app: &App, args: ChatArgs) -> AppResult<u8> {
     code
 }
 
+/// Returns the mode of a conversation where none is configured: `auto` where the sandbox confines commands and git shows what was changed.
+fn default_mode(app: &App, request: &RunRequest, loaded: &LoadedConfig) -> Option<Mode> {
+    let settings = &loaded.settings;
+    if request.overrides.mode.is_some() || working_tree_around(&settings.workspace).is_none() {
+        return None;
+    }
+    // A sandbox that is required and missing is reported by the first message.
+    let tier = assemble::launcher(app, settings).map(|launcher| launcher.tier());
+    let confines = settings.commands.trust_sandbox && tier.is_ok_and(Tier::has_own_view);
+    confines.then_some(Mode::Auto)
+}
+
 /// A conversation and its keyboard.
 struct Chat<'a> {
     conversation: Conversation<'a>,
@@ -65,7 +83,11 @@ impl<'a> Chat<'a> {
         runtime.block_on(async { app.end_on_quit() })?;
         let ChatArgs { message, last, resume, budget_total, options } = args;
         let mut request = options.request();
-        let loaded = app.load_and_notify(&request.effective_overrides())?;
+        let mut loaded = app.load_and_notify(&request.effective_overrides())?;
+        request.overrides.default_mode = default_mode(app, &request, &loaded);
+        if request.overrides.default_mode.is_some() {
+            loaded = app.load(&request.effective_overrides())?;
+        }
         let shown: ChatMemory = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         request.chat = Some(shown);
         request.has_person = true;
@@ -181,6 +203,10 @@ impl<'a> Chat<'a> {
             Input::Line(line) | Input::Later(line) => {
                 self.keyboard.show_sent(line.trim());
                 self.handle_line(line.trim())
+            }
+            Input::ChangeMode => {
+                self.conversation.change_mode();
+                Next::Prompt
             }
             Input::Stop | Input::TakeBack | Input::Leave => Next::Prompt,
         }

@@ -7,6 +7,7 @@ use agent_config::overrides::Overrides;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
+use agent_engine::policy::Mode;
 use agent_journal::session_store::SessionStore;
 use agent_messages as messages;
 use agent_process::editor::run_editor;
@@ -51,6 +52,9 @@ const COMMANDS: [(&str, &str, &str); 27] = [
     ("exit", "", "end the conversation"),
     ("quit", "", "end the conversation"),
 ];
+
+/// The agent that changes nothing.
+const PLAN: &str = "plan";
 
 /// The commands that are possible while the agent works.
 const WHILE_WORKING: [&str; 11] =
@@ -147,12 +151,31 @@ impl Conversation<'_> {
         Ok(Next::Prompt)
     }
 
+    /// Changes to the next mode: `confirm-sensitive`, `auto`, the agent `plan`.
+    pub fn change_mode(&mut self) {
+        let in_force = self.app.load(&self.request_in_force().effective_overrides());
+        let changed = in_force.and_then(|loaded| {
+            let (agent, mode) = (loaded.settings.agent.name, loaded.settings.agent.mode);
+            self.set(|flags| {
+                (flags.agent, flags.mode) = match mode {
+                    _ if agent == PLAN => (None, Some(Mode::ConfirmSensitive)),
+                    Mode::ConfirmAll | Mode::ConfirmSensitive => (flags.agent.take(), Some(Mode::Auto)),
+                    Mode::Auto | Mode::Yolo => (Some(PLAN.to_owned()), None),
+                };
+                Ok(())
+            })
+        });
+        if let Err(error) = changed {
+            self.app.report_error(&error);
+        }
+    }
+
     /// Changes the option `name` of the following messages; without a value, shows it.
     fn set_option(&mut self, name: &str, value: &str) -> AppResult<()> {
         let text = || Some(value.to_owned());
         match (name, value) {
             ("plan", _) => self.set(|flags| {
-                flags.agent = Some("plan".to_owned());
+                flags.agent = Some(PLAN.to_owned());
                 Ok(())
             }),
             (_, "") => self.set(|_| Ok(())),
