@@ -16,6 +16,8 @@ use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use agent_text::{diff, invisible};
+use agent_tools::TypedTool;
+use agent_tools::ask_user::AskUser;
 use agent_tools::toolbox::DISPATCH_SUBAGENT;
 use agent_tools::{Access, ChangeAnnouncer, Plan, Tool, ToolContext, ToolOutput, TouchedFile};
 use agent_workspace::error::FileError;
@@ -304,7 +306,8 @@ impl Engine {
         planned: &PlannedCall<'_>,
         cx: &ToolContext,
     ) -> ToolOutput {
-        let time = self.options.timeout.filter(|_| planned.tool.name() != DISPATCH_SUBAGENT);
+        let is_unlimited = [DISPATCH_SUBAGENT, AskUser::NAME].contains(&planned.tool.name());
+        let time = self.options.timeout.filter(|_| !is_unlimited);
         let Some(time) = time else { return planned.tool.call(&planned.args, cx).await };
         let context = self.context(&cx.call_id, &cx.cancel.child_token());
         let own = ToolContext { launcher: Rc::clone(&cx.launcher), ..context };

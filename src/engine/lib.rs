@@ -101,7 +101,7 @@ pub struct EngineOptions {
     pub result_format: ResultFormat,
     /// Tokens beyond which results are cut and stored; 0: no limit.
     pub max_result_tokens: usize,
-    /// Time limit of one call of any tool but `dispatch_subagent`.
+    /// Time limit of one call of any tool but `dispatch_subagent` and `ask_user`.
     pub timeout: Option<Duration>,
 }
 

@@ -20,6 +20,7 @@ fn verbs(tool: &str, language: Language) -> Option<(&'static str, &'static str)>
         "write_file" => (("write", "Write"), ("escribir", "Escribir")),
         "apply_patch" => (("patch", "Patch"), ("modificar", "Modificar")),
         "delete_file" => (("delete", "Delete"), ("borrar", "Borrar")),
+        "ask_user" => (("ask", "Asked"), ("preguntar", "Pregunta")),
         "web_fetch" => (("fetch", "Fetch"), ("descargar", "Descargar")),
         _ => return None,
     };

@@ -14,6 +14,27 @@ pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with
 pub const UNATTENDED_INSTRUCTIONS: &str = "# Unattended\nNobody answers questions: never ask. Choose the most reasonable reading of the task, state \
      your assumption in one line, and continue until it is done or cannot be.";
 
+/// Refusal of a call of `ask_user` in a run without a person.
+pub const NOBODY_TO_ASK: &str = "Nobody is there to answer: this run is unattended. Choose the most reasonable answer, state it in one line, and \
+     continue.";
+
+/// A choice of a question of the model.
+pub fn choice(number: usize, text: &str) -> String {
+    format!("  {number}  {text}")
+}
+
+/// The prompt of a question of the model.
+pub fn ask_user_prompt(choices: usize) -> String {
+    let what = if choices == 0 { "Your answer" } else { "A number, or your answer" };
+    format!("{what} (Esc = none): ")
+}
+
+/// The question after a plan.
+pub const CHAT_DO_PLAN: &str = "Do it? y = yes, n = no, or what to change: ";
+
+/// The message that has a plan carried out.
+pub const CHAT_CARRY_OUT: &str = "Carry out the plan.";
+
 /// Hint after Ctrl+C at the prompt.
 pub const CHAT_INTERRUPT_AGAIN: &str = "Ctrl+C again, or Ctrl+D, ends the conversation";
 

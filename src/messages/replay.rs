@@ -80,6 +80,9 @@ pub const WEB_CALL: &str = "to the web";
 pub const MCP_CALL: &str = "to MCP servers";
 /// Calls taken from the journal: subagents, which call a model.
 pub const SUBAGENT_CALL: &str = "to a subagent";
+
+/// Calls that are not repeated: questions.
+pub const QUESTION_CALL: &str = "a question to the user";
 /// Calls taken from the journal: commands that no sandbox keeps away from the original workspace.
 pub const UNSANDBOXED_COMMAND: &str = "commands, because no sandbox isolates the file system here";
 

@@ -60,6 +60,7 @@
 
 pub mod app;
 pub mod approver;
+mod ask_user;
 pub mod assemble;
 pub mod change_review;
 pub mod client;

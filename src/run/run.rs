@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::approver::InteractionOptions;
+use crate::ask_user;
 use crate::assemble::{self, EngineParts};
 use crate::change_review::ReviewSetup;
 use crate::client::ClientSink;
@@ -163,12 +164,12 @@ impl<'a> Run<'a> {
             let window = models.smallest_window();
             let context = &mut settings.context;
             context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
-            let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
-            let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
+            let delegate = subagents::dispatch_tool(&settings, &host);
+            let toolbox = toolbox_for(&settings, &models.terms.first.model)?.with(delegate);
             let last_run = resumed.as_ref().and_then(|it| it.about.last_run.as_ref());
             let skills = skills::offered(&settings, &toolbox, last_run);
             notices.extend(skills.warnings.iter().cloned());
-            let toolbox = with_own_tools(app, request, &settings, toolbox, &skills);
+            let toolbox = with_own_tools(app, request, &settings, &interrupt, toolbox, &skills);
             let mcp_options = McpOptions {
                 dry_run: request.dry_run,
                 ask_until: (request.format == OutputFormat::Text).then(|| interrupt.clone()),
@@ -538,10 +539,14 @@ fn with_own_tools(
     app: &App,
     request: &RunRequest,
     settings: &Settings,
+    interrupt: &CancellationToken,
     toolbox: Toolbox,
     skills: &OfferedSkills,
 ) -> Toolbox {
     let use_skill = skills.has_tool.then(|| UseSkill { skills: skills.skills.clone() });
+    let is_at_terminal = request.format == OutputFormat::Text && request.client.is_none();
+    let asks = request.has_person && is_at_terminal;
+    let toolbox = toolbox.with(asks.then(|| ask_user::tool(&app.terminal, interrupt)).flatten());
     let toolbox = toolbox.with(use_skill.map(|tool| Box::new(tool) as Box<dyn Tool>));
     memory::tools(settings, &app.source)
         .into_iter()

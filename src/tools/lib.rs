@@ -3,6 +3,7 @@
 pub mod apply_patch;
 pub mod argument_conversion;
 pub mod arguments;
+pub mod ask_user;
 pub mod background;
 pub mod command_output;
 pub mod delete_file;

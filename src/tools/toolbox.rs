@@ -2,6 +2,7 @@
 
 use crate::apply_patch::ApplyPatch;
 use crate::arguments::nearest;
+use crate::ask_user::AskUser;
 use crate::command_output::CommandOutput;
 use crate::delete_file::DeleteFile;
 use crate::edit_file::EditFile;
@@ -19,6 +20,7 @@ use crate::web_search::WebSearch;
 use crate::write_file::WriteFile;
 use crate::{Tool, TypedTool};
 use agent_llm::ToolDefinition;
+use agent_messages as messages;
 use agent_text::lines::{QUOTE_CHARS, one_line};
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
@@ -118,6 +120,9 @@ impl Toolbox {
     pub fn get(&self, name: &str) -> Result<&dyn Tool, String> {
         let found = self.tools.iter().find(|tool| tool.name() == name);
         found.map(AsRef::as_ref).ok_or_else(|| {
+            if name == AskUser::NAME {
+                return messages::NOBODY_TO_ASK.to_owned();
+            }
             let hint =
                 nearest(name, self.names()).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
             let known: Vec<&str> = self.listed().map(Tool::name).collect();
@@ -164,6 +169,7 @@ const HUB_TOOLS: [&str; 3] = ["hub_get_thread", "hub_post", "hub_search"];
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
     let others = [
+        AskUser::NAME,
         CommandOutput::NAME,
         DISPATCH_SUBAGENT,
         Forget::NAME,

@@ -67,7 +67,10 @@ fn chat_each_message_is_a_run_on_one_session_and_only_the_answers_are_on_stdout(
         KEY,
     ]);
     assert_eq!(resumed.exits(0).stdout, "third\n");
-    assert_eq!(user_messages(&more.requests()[0]), ["\"one\"", "\"two\"", "\"three\""]);
+    let messages = user_messages(&more.requests()[0]);
+    // Without a person there is no `ask_user`, which the model is told.
+    let typed: Vec<&String> = messages.iter().filter(|text| !text.contains("[SYSTEM]")).collect();
+    assert_eq!(typed, ["\"one\"", "\"two\"", "\"three\""]);
 }
 
 // Fault C1: each message started the script again.
@@ -259,6 +262,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
         ("/mode all", "the modes are confirm-all, confirm-sensitive, auto and yolo"),
         ("/agent nobody", "nobody"),
         ("/plan", "agent plan"),
+        ("/agent build", "agent build"),
         ("/diff", "there is no session yet"),
         ("/help", "/fork"),
         ("/help", "/review"),
@@ -689,6 +693,8 @@ fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
     let mut chat = AtTerminal::chat(&lab, &server, &["--agent", "plan"]);
     chat.prompt(1);
     chat.types("plan it\r");
+    chat.see("the question", |text| text.contains("Do it?"));
+    chat.types("\r");
     chat.prompt(2);
     chat.types(END);
     chat.finish();
@@ -1375,4 +1381,40 @@ fn u10_auto_is_the_default_in_a_git_work_tree_with_a_sandbox_and_shift_tab_chang
         chat.types("/quit\r");
         chat.finish();
     }
+}
+
+#[test]
+fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let questions = json!({"questions": [
+        {"question": "Which data base?", "choices": ["SQLite", "Postgres"]},
+        {"question": "Which name?"},
+    ]});
+    let server = Server::turns([
+        turn("ask_user", &questions),
+        json!({"text": "The plan."}),
+        edit("one", "two"),
+        json!({"text": "done"}),
+    ]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--agent", "plan"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.see("the choices", |text| text.contains("Which data base?\n  1  SQLite\n  2  Postgres\nA number"));
+    chat.types("2\r");
+    chat.see("the second question", |text| text.contains("Which name?\nYour answer"));
+    chat.types("users\r");
+    chat.see("the question", |text| text.contains("Do it? y = yes"));
+    let result = results(&server.requests()[1]);
+    assert!(result.contains(r"Which data base?\nAnswer: Postgres\nWhich name?\nAnswer: users"), "{result}");
+    chat.types("y\r");
+    chat.answer("y");
+    chat.prompt(2);
+    assert_eq!(lab.read("a.txt"), "two\n");
+    assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"Carry out the plan.\"");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    // Nobody is there in a run without a person.
+    let server = Server::turns([turn("ask_user", &questions), json!({"text": "done"})]);
+    lab.run(&server, &[]).exits(0);
+    assert!(results(&server.requests()[1]).contains("Nobody is there to answer"));
 }

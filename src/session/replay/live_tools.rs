@@ -13,6 +13,7 @@ use agent_engine::Engine;
 use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use agent_tools::TypedTool;
+use agent_tools::ask_user::AskUser;
 use agent_tools::command_output::CommandOutput;
 use agent_tools::outputs::{MAX_OUTPUT_BYTES, Outputs};
 use agent_tools::run_command::RunCommand;
@@ -124,6 +125,7 @@ impl LiveTools {
             _ if is_cut_short => Some(messages::IN_INTERRUPTED_STEP),
             WebFetch::NAME | WebSearch::NAME => Some(messages::WEB_CALL),
             DISPATCH_SUBAGENT => Some(messages::SUBAGENT_CALL),
+            AskUser::NAME => Some(messages::QUESTION_CALL),
             RunCommand::NAME | CommandOutput::NAME | StopCommand::NAME if !is_held => {
                 Some(messages::UNSANDBOXED_COMMAND)
             }

@@ -10,7 +10,7 @@ use agent_core::limits::Limits;
 use agent_core::message::{Message, Role, ToolCall};
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
-use agent_core::stop_reason::StopReason;
+use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::{GIT, resolve_git_link, working_tree_around};
@@ -24,7 +24,7 @@ use agent_run::request::{RunRequest, Task};
 use agent_run::run::RunOutcome;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
-use agent_runtime::interrupt::Interrupt;
+use agent_runtime::interrupt::{Interrupt, SignalHandlers};
 use agent_terminal::line_editor::Input;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
@@ -57,6 +57,10 @@ const COMMAND_CHARS: usize = 200;
 /// Most messages shown of those that wait, and characters of each.
 const QUEUED_ROWS: usize = 3;
 const QUEUED_CHARS: usize = 200;
+
+/// The agent that changes nothing, and the one that carries out its plan.
+pub const PLAN: &str = "plan";
+const BUILD: &str = "build";
 
 /// Number of messages that are shown of a session that is continued, and characters of each.
 const SHOWN_EXCHANGES: usize = 3;
@@ -113,6 +117,8 @@ pub enum Next {
     Queued(String),
     /// A message that begins with this text, from the user's editor.
     Edit(String),
+    /// The question whether the plan is carried out.
+    PlanIsReady,
     /// The end of the conversation, with its exit code.
     Exit(u8),
 }
@@ -354,6 +360,32 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Asks whether the plan is carried out: yes, no, or what to change.
+    pub fn ask_about_plan(&mut self) -> Next {
+        let Ok(interrupt) = self.app.interrupt() else { return Next::Prompt };
+        let until = interrupt.arm(SignalHandlers::silent());
+        let typed = self.runtime.block_on(self.app.terminal.ask_text(messages::CHAT_DO_PLAN, &until));
+        interrupt.disarm();
+        let typed = typed.unwrap_or_default().trim().to_owned();
+        match typed.to_lowercase().as_str() {
+            "" | "n" | "no" => Next::Prompt,
+            "y" | "yes" => {
+                let changed = self.set(|flags| {
+                    flags.agent = Some(BUILD.to_owned());
+                    Ok(())
+                });
+                match changed {
+                    Ok(()) => Next::Message(messages::CHAT_CARRY_OUT.to_owned()),
+                    Err(error) => {
+                        self.app.report_error(&error);
+                        Next::Prompt
+                    }
+                }
+            }
+            _ => Next::Message(typed),
+        }
+    }
+
     /// Sends a message that was typed while the model worked; if that fails, it stands at the next prompt.
     pub fn send_queued(&mut self, text: String, keyboard: &mut Keyboard) -> Next {
         let sent = self.undo_points.len();
@@ -507,6 +539,7 @@ impl<'a> Conversation<'a> {
         if was_interrupted {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
+        let is_planned = settings.agent.name == PLAN && result.status == Status::Success;
         self.result = Some(result);
         if was_interrupted {
             // What waits comes back to the input.
@@ -515,6 +548,10 @@ impl<'a> Conversation<'a> {
         }
         // What no step has sent is the next message.
         let typed = self.request.queue.take().join("\n");
-        if typed.is_empty() { Next::Prompt } else { Next::Queued(typed) }
+        match typed.is_empty() {
+            false => Next::Queued(typed),
+            true if is_planned && self.later.is_empty() => Next::PlanIsReady,
+            true => Next::Prompt,
+        }
     }
 }

@@ -135,6 +135,7 @@ impl<'a> Chat<'a> {
                         self.keyboard.release();
                         self.conversation.write_message(&text)
                     }
+                    Next::PlanIsReady => self.conversation.ask_about_plan(),
                     next => break next,
                 }
             };

@@ -1,6 +1,6 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
-use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
+use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next, PLAN};
 use agent_config::error::did_you_mean;
 use agent_config::flag_values::{parse_effort, parse_mode};
 use agent_config::overrides::Overrides;
@@ -52,9 +52,6 @@ const COMMANDS: [(&str, &str, &str); 27] = [
     ("exit", "", "end the conversation"),
     ("quit", "", "end the conversation"),
 ];
-
-/// The agent that changes nothing.
-const PLAN: &str = "plan";
 
 /// The commands that are possible while the agent works.
 const WHILE_WORKING: [&str; 11] =
@@ -262,7 +259,7 @@ impl Conversation<'_> {
 
     /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Shows the
     /// settings in force.
-    fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
+    pub fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
         let before = self.request.overrides.clone();
         let changed = change(&mut self.request.overrides);
         let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().effective_overrides()));
