@@ -12,7 +12,7 @@ fn the_built_in_agents_have_their_limits_and_tools() {
         [
             ("build", Mode::ConfirmSensitive, 50, 0),
             ("explore", Mode::Yolo, 15, 5),
-            ("plan", Mode::Yolo, 20, 5),
+            ("plan", Mode::Yolo, 20, 6),
             ("resume", Mode::Yolo, 15, 5),
             ("review", Mode::Yolo, 20, 5),
             ("test", Mode::Yolo, 15, 6),

@@ -14,6 +14,28 @@ pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with
 pub const UNATTENDED_INSTRUCTIONS: &str = "# Unattended\nNobody answers questions: never ask. Choose the most reasonable reading of the task, state \
      your assumption in one line, and continue until it is done or cannot be.";
 
+/// Warning about a model that is not in the table.
+pub fn chat_unknown_model(name: &str, hint: &str) -> String {
+    let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };
+    format!("{name} is not among the known models{hint}; the next message tries it")
+}
+
+/// What a mode lets run without a question.
+pub fn mode_meaning(mode: &str, language: Language) -> &'static str {
+    match mode {
+        "confirm-all" => language.pick("asks before every call", "pregunta antes de cada llamada"),
+        "confirm-sensitive" => language.pick(
+            "asks before changes and unknown commands",
+            "pregunta antes de cambios y comandos desconocidos",
+        ),
+        "auto" => language.pick(
+            "asks about what cannot be undone or leaves the sandbox",
+            "pregunta por lo irreversible o que sale del entorno aislado",
+        ),
+        _ => language.pick("asks nothing", "no pregunta nada"),
+    }
+}
+
 /// Refusal of a call of `ask_user` in a run without a person.
 pub const NOBODY_TO_ASK: &str = "Nobody is there to answer: this run is unattended. Choose the most reasonable answer, state it in one line, and \
      continue.";

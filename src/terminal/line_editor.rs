@@ -78,8 +78,15 @@ impl From<String> for Candidate {
     }
 }
 
-/// Returns the candidates for the text from the start of a line or word to the cursor.
-pub type Complete = Box<dyn Fn(&str) -> Vec<Candidate> + Send>;
+/// Finds candidates for what is typed.
+pub trait Completion {
+    /// Returns the commands for a line that begins with `/`.
+    fn commands(&self, typed: &str) -> Vec<Candidate>;
+    /// Returns the paths for what stands after `@`.
+    fn paths(&self, typed: &str) -> Vec<Candidate>;
+    /// Returns the candidates for the last word of a line that begins with a command.
+    fn values(&self, line: &str) -> Vec<Candidate>;
+}
 
 /// Options of a [`LineEditor`].
 pub struct LineEditorOptions {
@@ -87,12 +94,8 @@ pub struct LineEditorOptions {
     pub history: PathBuf,
     /// Checks whether a line may be stored in the history.
     pub may_store: Box<dyn Fn(&str) -> bool + Send>,
-    /// Completes a line that begins with `/`.
-    pub commands: Complete,
-    /// Completes a path after `@`.
-    pub paths: Complete,
-    /// Completes the last word of a line that begins with `/`; it receives the line.
-    pub arguments: Complete,
+    /// Finds candidates for the menu.
+    pub completion: Box<dyn Completion>,
 }
 
 /// Candidates that are shown, and which of them is selected.
@@ -276,7 +279,7 @@ impl LineEditor {
             Event::Paste(text) => {
                 self.end_search();
                 self.line.paste(&text);
-                self.update_menu(false);
+                self.update_menu();
                 return None;
             }
             Event::Key(key) => key,
@@ -323,7 +326,7 @@ impl LineEditor {
             _ => {
                 if self.line.press(key) {
                     self.shown = None;
-                    self.update_menu(false);
+                    self.update_menu();
                 }
             }
         }
@@ -441,7 +444,7 @@ impl LineEditor {
             self.select(true);
             return;
         }
-        self.update_menu(true);
+        self.update_menu();
         let Some(menu) = &mut self.menu else { return };
         let typed = self.line.before_cursor().get(menu.from..).unwrap_or_default();
         let common = common_beginning(&menu.candidates);
@@ -450,7 +453,7 @@ impl LineEditor {
         } else if common.len() > typed.len() && common.starts_with(typed) {
             let from = menu.from;
             self.line.complete(from, &common);
-            self.update_menu(true);
+            self.update_menu();
         } else {
             menu.selected = Some(0);
         }
@@ -479,23 +482,23 @@ impl LineEditor {
         if let Some(candidate) = menu.candidates.get(at) {
             self.line.complete(menu.from, &candidate.text);
             if candidate.text.ends_with('/') {
-                self.update_menu(false);
+                self.update_menu();
             }
         }
     }
 
-    /// Shows the candidates for the text before the cursor: those of commands and of paths after `@` while it is typed, others `on_demand`.
-    fn update_menu(&mut self, on_demand: bool) {
+    /// Shows the candidates for the text before the cursor.
+    fn update_menu(&mut self) {
         let before = self.line.before_cursor();
         let word = before.rfind(char::is_whitespace).map_or(0, |space| space.saturating_add(1));
         let path = before.get(word..).and_then(|word| word.strip_prefix('@'));
         let options = &self.options;
         let (from, candidates) = if before.starts_with('/') && word == 0 {
-            (0, (options.commands)(before))
+            (0, options.completion.commands(before))
         } else if let Some(path) = path {
-            (word + 1, (options.paths)(path))
-        } else if before.starts_with('/') && on_demand {
-            (word, (options.arguments)(before))
+            (word + 1, options.completion.paths(path))
+        } else if before.starts_with('/') {
+            (word, options.completion.values(before))
         } else {
             (0, Vec::new())
         };

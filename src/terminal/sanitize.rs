@@ -55,6 +55,32 @@ pub fn row_count(lines: &str, width: usize) -> usize {
     lines.lines().map(|line| columns(line).div_ceil(width.max(1)).max(1)).sum()
 }
 
+/// Returns sanitized lines with line breaks in place of spaces where a line takes more than `width` columns; the rest of a line has its indent.
+pub(super) fn wrap_words(text: &str, width: usize) -> Cow<'_, str> {
+    if text.lines().all(|line| columns(line) <= width) {
+        return Cow::Borrowed(text);
+    }
+    let mut wrapped = String::with_capacity(text.len() + text.len() / 16);
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let indent = line.get(..indent.min(width / 2)).unwrap_or_default();
+        let mut used = 0;
+        for word in line.split_inclusive(' ') {
+            let size = columns(word.trim_end());
+            // A word that is too long for a row begins where it stands.
+            if used + size > width && used > indent.len() && indent.len() + size <= width {
+                wrapped.truncate(wrapped.trim_end_matches(' ').len());
+                wrapped.push('\n');
+                wrapped.push_str(indent);
+                used = indent.len();
+            }
+            wrapped.push_str(word);
+            used += columns(word.trim_end_matches('\n'));
+        }
+    }
+    Cow::Owned(wrapped)
+}
+
 /// Returns the maximum number of columns that a sanitized line takes.
 pub(super) fn columns(line: &str) -> usize {
     line.chars().map(char_columns).sum()
@@ -121,6 +147,13 @@ fn apply_actions(text: &str, action: impl Fn(char) -> CharAction) -> Cow<'_, str
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn lines_are_broken_between_words_and_keep_their_indent() {
+        assert_eq!(wrap_words("  one two three\nfour", 10), "  one two\n  three\nfour");
+        assert_eq!(wrap_words("a verylongword and", 8), "a verylongword\nand");
+        assert!(matches!(wrap_words("short\n", 8), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn ordinary_text_is_not_copied() {

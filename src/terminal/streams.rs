@@ -2,7 +2,7 @@
 
 use super::live::{InputView, Live, Look, Screen, paint_row};
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
-use super::sanitize::{sanitize, sanitize_prose};
+use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
 use rustix::fs::fstat;
@@ -323,7 +323,9 @@ impl Terminal {
 
     fn eprintln_locked(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
         let start = err.close_line();
-        let block = format!("{start}{}\n", self.paint(style, &sanitize(text)));
+        let text = sanitize(text);
+        let text = if self.rich { wrap_words(&text, usize::from(self.width())) } else { text };
+        let block = format!("{start}{}\n", self.paint(style, &text));
         err.write(&block)
     }
 

@@ -1418,3 +1418,29 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
     lab.run(&server, &[]).exits(0);
     assert!(results(&server.requests()[1]).contains("Nobody is there to answer"));
 }
+
+#[test]
+fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
+    let lab = Lab::new().file("src/parse_dates.py", "").file("docs/notes.md", "");
+    let server = Server::turns([json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("/mode ");
+    chat.see("the modes", |text| {
+        text.contains("  confirm-all") && text.contains("  yolo                     asks nothing")
+    });
+    chat.types("y\t\r");
+    chat.see("the mode", |text| text.contains("agent build, mode yolo"));
+    chat.types("/agent pl\t\r");
+    chat.see("the agent", |text| text.contains("agent plan, mode yolo"));
+    chat.types("/model openai/gpt-4.1-mimi\r");
+    chat.see("the hint", |text| {
+        text.contains("not among the known models (did you mean\n`openai/gpt-4.1-mini`?)")
+    });
+    chat.types("see @pdat");
+    chat.see("the file", |text| text.contains("  src/parse_dates.py"));
+    chat.types("\t");
+    chat.see("the name", |text| text.contains("> see @src/parse_dates.py"));
+    chat.types("\u{15}/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}

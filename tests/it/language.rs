@@ -18,9 +18,11 @@ fn spanish() -> Lab {
     Lab::with_a_txt().env("AGENT_LANGUAGE", "es")
 }
 
+/// Checks that a text has these parts, wherever its lines are broken.
 fn has(text: &str, parts: &[&str]) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
-        assert!(text.contains(part), "no `{part}` in:\n{text}");
+        assert!(words(text).contains(&words(part)), "no `{part}` in:\n{text}");
     }
 }
 

@@ -131,7 +131,7 @@ fn at_terminal(lab: &Lab, args: &[&str], both: bool) -> Finished {
     let mut modes = tcgetattr(&slave).unwrap();
     modes.make_raw();
     tcsetattr(&slave, OptionalActions::Now, &modes).unwrap();
-    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize { ws_row: 24, ws_col: 300, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&slave, size).unwrap();
     let mut command = lab.command(args);
     command.stdin(Stdio::null()).stderr(slave.try_clone().unwrap());

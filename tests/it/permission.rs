@@ -54,7 +54,8 @@ fn run_table(mode: &str, strictness: usize, keys: &str) -> (Lab, Finished) {
     let mut run = AtTerminal::start(&lab, &server, &["--mode", mode]);
     for (name, _, least) in table().into_iter().filter(|(_, _, least)| *least > strictness) {
         let shown = run.answer(keys);
-        let question = shown.rsplit("May I ").next().unwrap();
+        let question =
+            shown.rsplit("May I ").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         let verb = name.split('_').next().unwrap();
         let verb = match verb {
             "apply" => "patch",

@@ -1,22 +1,119 @@
-//! Completion at the prompt of `agent chat`: slash commands, and paths after `@` and `/image`.
+//! Completion at the prompt of `agent chat`: slash commands with their values, and paths after `@` and `/image`.
 
-use agent_terminal::line_editor::Candidate;
+use super::slash_commands;
+use agent_config::settings::Settings;
+use agent_core::language::Language;
+use agent_engine::policy::Mode;
+use agent_llm::effort::Effort;
+use agent_llm::model_table::built_in_models;
+use agent_messages as messages;
+use agent_run::user_commands::UserCommands;
+use agent_terminal::line_editor::{Candidate, Completion};
 use agent_terminal::needs_escape;
 use agent_workspace::Workspace;
-use agent_workspace::walk::EntryKind;
+use agent_workspace::walk::{EntryKind, FindQuery};
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use strum::VariantArray as _;
 
-/// Maximum number of paths offered.
-const MAX_PATHS: usize = 100;
+/// Maximum number of candidates offered.
+const MAX_CANDIDATES: usize = 100;
 
-/// Returns the commands that begin with what was typed, without those that the terminal must not show.
-pub fn commands(commands: &[Candidate], typed: &str) -> Vec<Candidate> {
-    commands
-        .iter()
-        .filter(|command| command.text.starts_with(typed) && is_plain(&command.text))
-        .cloned()
-        .collect()
+/// Maximum number of files among which a name is searched.
+const MAX_FILES: usize = 20_000;
+
+/// What can be typed in a conversation.
+pub struct ChatCompletion {
+    commands: Vec<Candidate>,
+    agents: Vec<Candidate>,
+    root: PathBuf,
+    /// The directory of the files after `/image`.
+    directory: PathBuf,
+}
+
+impl ChatCompletion {
+    /// Collects what is known at the start of a conversation.
+    pub fn new(settings: &Settings, user_commands: &UserCommands, directory: PathBuf) -> Self {
+        let agents = settings
+            .agents
+            .iter()
+            .map(|agent| Candidate { text: agent.name.clone(), about: agent.description.clone() });
+        Self {
+            commands: slash_commands::candidates(user_commands),
+            agents: agents.collect(),
+            root: settings.workspace.clone(),
+            directory,
+        }
+    }
+}
+
+impl Completion for ChatCompletion {
+    fn commands(&self, typed: &str) -> Vec<Candidate> {
+        beginning_with(self.commands.iter().cloned(), typed)
+    }
+
+    fn paths(&self, typed: &str) -> Vec<Candidate> {
+        let below = paths(&self.root, typed);
+        let is_name = !typed.is_empty() && !typed.ends_with('/');
+        let similar = if is_name && below.is_empty() { similar_files(&self.root, typed) } else { Vec::new() };
+        below.into_iter().chain(similar).map(Candidate::from).collect()
+    }
+
+    fn values(&self, line: &str) -> Vec<Candidate> {
+        let Some((command, arguments)) = line.split_once(char::is_whitespace) else { return Vec::new() };
+        let typed = arguments.rsplit(char::is_whitespace).next().unwrap_or_default();
+        match command {
+            "/mode" => beginning_with(Mode::ALL.into_iter().map(mode), typed),
+            "/agent" => beginning_with(self.agents.iter().cloned(), typed),
+            "/effort" => {
+                let efforts = Effort::VARIANTS.iter().map(|effort| Candidate::from(effort.name().to_owned()));
+                beginning_with(efforts, typed)
+            }
+            "/model" => {
+                let models = built_in_models(typed).into_iter().map(|(name, _)| name);
+                models
+                    .filter(|name| name.contains('/'))
+                    .take(MAX_CANDIDATES)
+                    .map(|name| Candidate::from(name.to_owned()))
+                    .collect()
+            }
+            "/image" => {
+                let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
+                paths(&self.directory, typed).iter().filter_map(quoted).map(Candidate::from).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn mode(mode: Mode) -> Candidate {
+    Candidate {
+        text: mode.name().to_owned(),
+        about: messages::mode_meaning(mode.name(), Language::En).to_owned(),
+    }
+}
+
+/// Returns the candidates that begin with what was typed, without those that the terminal must not show.
+fn beginning_with(all: impl Iterator<Item = Candidate>, typed: &str) -> Vec<Candidate> {
+    all.filter(|candidate| candidate.text.starts_with(typed) && is_plain(&candidate.text)).collect()
+}
+
+/// Returns the files of the workspace whose paths contain the letters of `typed` in this order, the best first; ignored files are left out.
+fn similar_files(root: &Path, typed: &str) -> Vec<String> {
+    let found = || {
+        let workspace = Workspace::open(root).ok()?;
+        let base = workspace.path(".").ok()?;
+        let wanted = FindQuery { base: &base, glob: None, directories: false, most: MAX_FILES };
+        workspace.find(&wanted, &AtomicBool::new(false)).ok()
+    };
+    let entries = found().map(|listing| listing.entries).unwrap_or_default();
+    let files = entries.iter().map(|entry| entry.path.as_str()).filter(|path| is_plain(path));
+    let pattern = Pattern::parse(typed, CaseMatching::Smart, Normalization::Smart);
+    let matches = pattern.match_list(files, &mut Matcher::new(Config::DEFAULT.match_paths()));
+    matches.into_iter().take(MAX_CANDIDATES).map(|(path, _)| path.to_owned()).collect()
 }
 
 /// Checks that `name` has no control or invisible characters, because the editor writes it to the terminal.
@@ -24,17 +121,9 @@ fn is_plain(name: &str) -> bool {
     !name.chars().any(needs_escape)
 }
 
-/// Returns the candidates for the last word of `line`, a slash command with arguments: for `/image` the files below `directory`.
-pub fn arguments(directory: &Path, line: &str) -> Vec<String> {
-    let Some(files) = line.strip_prefix("/image ") else { return Vec::new() };
-    let typed = files.rsplit(char::is_whitespace).next().unwrap_or_default();
-    let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
-    paths(directory, typed).iter().filter_map(quoted).collect()
-}
-
 /// Returns the files and directories below `root` that begin with the path that was typed; none for an unreadable
 /// directory, and without those that the terminal must not show.
-pub fn paths(root: &Path, typed: &str) -> Vec<String> {
+fn paths(root: &Path, typed: &str) -> Vec<String> {
     let (directory, name) = typed.rsplit_once('/').map_or(("", typed), |(directory, name)| (directory, name));
     let found = || {
         let workspace = Workspace::open(root).ok()?;
@@ -49,7 +138,7 @@ pub fn paths(root: &Path, typed: &str) -> Vec<String> {
         let end = if entry.kind == EntryKind::Directory { "/" } else { "" };
         (file.starts_with(name) && !is_hidden && is_plain(path)).then(|| format!("{path}{end}"))
     });
-    candidates.take(MAX_PATHS).collect()
+    candidates.take(MAX_CANDIDATES).collect()
 }
 
 #[cfg(test)]
@@ -68,8 +157,19 @@ mod tests {
         assert_eq!(paths(dir.path(), ".h"), [".hidden"]);
         assert!(paths(dir.path(), "../").is_empty());
         assert!(paths(dir.path(), "/etc/").is_empty());
-        assert_eq!(arguments(dir.path(), "/image a.png src/ma"), ["src/main.rs"]);
-        assert_eq!(arguments(dir.path(), "/image two"), ["'two words.gif'"]);
-        assert!(arguments(dir.path(), "/model src/ma").is_empty());
+        let completion = ChatCompletion {
+            commands: Vec::new(),
+            agents: Vec::new(),
+            root: dir.path().to_owned(),
+            directory: dir.path().to_owned(),
+        };
+        let texts = |found: Vec<Candidate>| found.into_iter().map(|one| one.text).collect::<Vec<_>>();
+        assert_eq!(texts(completion.values("/image a.png src/ma")), ["src/main.rs"]);
+        assert_eq!(texts(completion.values("/image two")), ["'two words.gif'"]);
+        assert!(completion.values("/plan src/ma").is_empty());
+        assert_eq!(texts(completion.values("/mode con")), ["confirm-all", "confirm-sensitive"]);
+        assert!(texts(completion.values("/model gpt-4.1-mi")).contains(&"openai/gpt-4.1-mini".to_owned()));
+        assert_eq!(texts(completion.paths("mdl")), ["src/model.rs"], "letters in this order");
+        assert!(completion.paths("../").is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What the user types in a conversation: at the prompt, and while the program works.
 
-use super::{completion, slash_commands};
+use super::completion::ChatCompletion;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
@@ -8,7 +8,7 @@ use agent_run::app::App;
 use agent_run::directories;
 use agent_run::error::{AppError, AppResult};
 use agent_run::user_commands::UserCommands;
-use agent_terminal::line_editor::{Activity, Candidate, Input, LineEditor, LineEditorOptions, PROMPT};
+use agent_terminal::line_editor::{Activity, Input, LineEditor, LineEditorOptions, PROMPT};
 use agent_terminal::{SavedModes, Style, Terminal, one_line};
 use std::io;
 use std::sync::Arc;
@@ -33,15 +33,12 @@ impl Keyboard {
     pub fn open(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<Self> {
         directories::prepare(settings)?;
         let redactor = app.redactor(settings);
-        let (commands, root) = (slash_commands::candidates(user_commands), settings.workspace.clone());
         let directory = app.environment.current_dir().to_owned();
         let modes = Arc::new(SavedModes::save());
         let options = LineEditorOptions {
             history: settings.state.join("chat-history"),
             may_store: Box::new(move |line| redactor.text(line) == line),
-            commands: Box::new(move |typed| completion::commands(&commands, typed)),
-            paths: Box::new(move |typed| candidates(completion::paths(&root, typed))),
-            arguments: Box::new(move |line| candidates(completion::arguments(&directory, line))),
+            completion: Box::new(ChatCompletion::new(settings, user_commands, directory)),
         };
         let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
         let at_exit = (Arc::clone(&app.terminal), Arc::clone(&modes));
@@ -126,10 +123,6 @@ impl Drop for Keyboard {
         self.terminal.show_input(None);
         self.release();
     }
-}
-
-fn candidates(texts: Vec<String>) -> Vec<Candidate> {
-    texts.into_iter().map(Candidate::from).collect()
 }
 
 fn unreadable(error: &io::Error) -> AppError {

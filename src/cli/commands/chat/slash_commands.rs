@@ -9,6 +9,7 @@ use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_engine::policy::Mode;
 use agent_journal::session_store::SessionStore;
+use agent_llm::model_table::{built_in_models, look_up};
 use agent_messages as messages;
 use agent_process::editor::run_editor;
 use agent_run::error::{AppError, AppResult};
@@ -18,6 +19,7 @@ use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
 use agent_terminal::Style;
 use agent_terminal::line_editor::Candidate;
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -176,10 +178,14 @@ impl Conversation<'_> {
                 Ok(())
             }),
             (_, "") => self.set(|_| Ok(())),
-            ("model", _) => self.set(|flags| {
-                flags.model = text();
+            ("model", _) => {
+                self.set(|flags| {
+                    flags.model = text();
+                    Ok(())
+                })?;
+                self.tell_of_unknown_model(value);
                 Ok(())
-            }),
+            }
             ("agent", _) => self.set(|flags| {
                 flags.agent = text();
                 Ok(())
@@ -192,6 +198,16 @@ impl Conversation<'_> {
                 flags.effort = Some(parse_effort(value).map_err(usage)?);
                 Ok(())
             }),
+        }
+    }
+
+    /// Says that a model is not in the table, and which is similar: it can be a slip, or the model of a server of the user.
+    fn tell_of_unknown_model(&self, name: &str) {
+        let provider = name.split_once('/').map_or("", |(provider, _)| provider);
+        let similar = built_in_models(&format!("{provider}/"));
+        if !similar.is_empty() && look_up(name, &BTreeMap::new()).is_none() {
+            let hint = did_you_mean(name, similar.iter().map(|(known, _)| *known)).unwrap_or_default();
+            self.app.notify(Style::Warning, &messages::chat_unknown_model(name, &hint));
         }
     }
 
