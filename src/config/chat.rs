@@ -9,4 +9,23 @@ use serde::{Deserialize, Serialize};
 pub struct ChatSettings {
     /// Whether a line that you type while the agent works is sent with its next step; otherwise after the end of its work, as with Alt+Enter.
     pub queue: bool,
+    /// How you are called when a message has ended or a question waits and you have not typed for a while.
+    pub notify: ChatNotification,
+    /// Time without a key after which you are called.
+    #[schemars(range(min = 0, max = 86_400), extend("x-unit" = "seconds"))]
+    pub notify_after: u64,
+}
+
+/// How the user of a conversation is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatNotification {
+    /// By the bell of the terminal.
+    Bell,
+    /// By a notification of the desktop: the sequence OSC 9, which iTerm2, `WezTerm`, Ghostty, kitty and Windows Terminal show.
+    Osc9,
+    /// By a notification of the desktop: the sequence OSC 777 of urxvt, which foot, Konsole and VTE show.
+    Osc777,
+    /// Not at all.
+    None,
 }

@@ -196,6 +196,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             }
             // These neither cost anything nor loosen a limit of the user.
             "agents.NAME.description"
+            | "chat.notify"
+            | "chat.notify_after"
             | "chat.queue"
             | "commands.blocked_patterns"
             | "guardrails.blocked_commands"

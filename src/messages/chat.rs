@@ -14,6 +14,23 @@ pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with
 pub const UNATTENDED_INSTRUCTIONS: &str = "# Unattended\nNobody answers questions: never ask. Choose the most reasonable reading of the task, state \
      your assumption in one line, and continue until it is done or cannot be.";
 
+/// Beginning of the title of the window while a question waits.
+pub const TITLE_ASKS: &str = "? ";
+
+/// Beginning of the title of the window while the agent works.
+pub const TITLE_WORKS: &str = "… ";
+
+/// The name of the window of a conversation.
+pub fn window_name(folder: &str) -> String {
+    format!("agent · {folder}")
+}
+
+/// Calls the user to a question.
+pub const CALL_QUESTION: &str = "a question waits";
+
+/// Calls the user at the end of a message.
+pub const CALL_END: &str = "the agent is done";
+
 /// Warning about a model that is not in the table.
 pub fn chat_unknown_model(name: &str, hint: &str) -> String {
     let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };

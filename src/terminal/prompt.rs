@@ -180,8 +180,7 @@ impl Terminal {
     /// Waits until the user has not typed for a moment: what is being typed is no answer to a question that appears meanwhile.
     async fn until_quiet(&self) {
         loop {
-            let last = *self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
-            match last.and_then(|last| QUIET.checked_sub(last.elapsed())) {
+            match self.since_last_key().and_then(|idle| QUIET.checked_sub(idle)) {
                 Some(rest) if rest > Duration::ZERO => tokio::time::sleep(rest).await,
                 _ => return,
             }
@@ -390,6 +389,8 @@ impl<'a> OpenQuestion<'a> {
     fn new(terminal: &'a Terminal) -> Self {
         terminal.questions.send_modify(|open| *open = open.saturating_add(1));
         terminal.set_asking(true);
+        terminal.set_title(messages::TITLE_ASKS);
+        terminal.call_user(messages::CALL_QUESTION);
         Self(terminal)
     }
 }
@@ -397,6 +398,7 @@ impl<'a> OpenQuestion<'a> {
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.0.set_asking(false);
+        self.0.set_title(messages::TITLE_WORKS);
         self.0.questions.send_modify(|open| *open = open.saturating_sub(1));
     }
 }

@@ -1,6 +1,7 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
 use super::live::{InputView, Live, Look, Screen, paint_row};
+use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 
@@ -143,7 +145,9 @@ pub struct Terminal {
     /// Text that was typed before questions.
     pub(super) typed: Mutex<String>,
     /// Time of the last key of the input.
-    pub(super) last_key: Mutex<Option<Instant>>,
+    last_key: Mutex<Option<Instant>>,
+    /// The window of a conversation.
+    pub(super) window: Window,
     /// The preview of the last question that was answered with yes.
     pub(super) approved: Mutex<Option<String>>,
 }
@@ -270,6 +274,7 @@ impl Terminal {
             reading: AsyncMutex::default(),
             typed: Mutex::default(),
             last_key: Mutex::default(),
+            window: Window::default(),
             approved: Mutex::default(),
         }
     }
@@ -545,7 +550,7 @@ impl Terminal {
     /// Leaves the live area where it is, with the cursor below, for a process that ends: does not wait for anybody who writes.
     pub fn leave(&self) {
         if let Ok(mut err) = self.err.try_lock() {
-            let end = err.live.leave();
+            let end = err.live.leave() + self.title_back();
             drop(err.out.write_all(end.as_bytes()).and_then(|()| err.out.flush()));
         }
     }
@@ -553,6 +558,18 @@ impl Terminal {
     /// Records that the user types, so that a question does not take what is typed for an answer.
     pub(super) fn note_key(&self) {
         *self.last_key.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Returns the time since the user typed last.
+    pub(super) fn since_last_key(&self) -> Option<Duration> {
+        self.last_key.lock().unwrap_or_else(PoisonError::into_inner).map(|last| last.elapsed())
+    }
+
+    /// Writes a sequence that moves nothing on the screen.
+    pub(super) fn write_sequence(&self, sequence: &str) {
+        let mut err = self.lock_err();
+        // A terminal that is gone is noticed by what is written next.
+        drop(err.out.write_all(sequence.as_bytes()).and_then(|()| err.out.flush()));
     }
 
     /// Writes the last line of a prompt to standard error, without a newline.

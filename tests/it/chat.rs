@@ -1444,3 +1444,43 @@ fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     chat.types("\u{15}/quit\r");
     assert_eq!(chat.finish().code, Some(0));
 }
+
+#[test]
+fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
+    for (notify, called) in
+        [("bell", "\u{7}"), ("osc9", "\u{1b}]9;a question waits · agent · ws\u{7}"), ("none", "")]
+    {
+        let lab = Lab::new().config(&format!("chat: {{notify: {notify}, notify_after: 0}}\n"));
+        let write = turn("write_file", &json!({"path": "a.txt", "content": "x"}));
+        let server = Server::turns([write, json!({"text": "done"})]);
+        let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+        chat.prompt(1);
+        chat.types("hello\r");
+        let before = chat.answer("y");
+        let titles: Vec<&str> =
+            before.match_indices("\u{1b}]2;").map(|(at, _)| &before[at + 4..at + 20]).collect();
+        assert!(titles.iter().any(|title| title.starts_with("… agent")), "{titles:?}");
+        assert!(titles.last().unwrap().starts_with("? agent"), "{titles:?}");
+        // The end of a title is a bell too.
+        let calls = before.replace("ws\u{7}", "ws").matches(called.trim_end_matches("ws\u{7}")).count();
+        assert!(notify == "none" || calls == 1, "{notify}: {before:?}");
+        assert!(notify != "none" || !before.contains("\u{1b}]9;"), "{before:?}");
+        chat.prompt(2);
+        chat.types("/quit\r");
+        let done = chat.finish();
+        assert!(done.stderr.contains("\u{1b}[22;2t") && done.stderr.trim_end().contains("\u{1b}[23;2t"));
+        assert_eq!(done.code, Some(0));
+    }
+    // A name of a directory cannot end the title.
+    let lab = Lab::new();
+    let hostile = lab.ws().join("a\u{7}\u{1b}]52;c;eA==");
+    fs::create_dir(&hostile).unwrap();
+    let server = Server::turns([json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["-w", hostile.to_str().unwrap()]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    let shown = chat.prompt(2);
+    assert!(!shown.contains("\u{1b}]52") && shown.contains("agent · a\\u{7}"), "{shown:?}");
+    chat.types("/quit\r");
+    chat.finish();
+}

@@ -400,6 +400,7 @@ impl<'a> Conversation<'a> {
     async fn while_typing<T>(&mut self, keyboard: &mut Keyboard, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(QUEUE_TICK);
+        self.app.terminal.set_title(messages::TITLE_WORKS);
         let done = loop {
             self.show_queued();
             self.show_tail();
@@ -412,6 +413,8 @@ impl<'a> Conversation<'a> {
             self.handle_while_working(input, keyboard);
         };
         self.app.terminal.show_queued(Vec::new());
+        self.app.terminal.set_title("");
+        self.app.terminal.call_user(messages::CALL_END);
         done
     }
 

@@ -1,6 +1,7 @@
 //! What the user types in a conversation: at the prompt, and while the program works.
 
 use super::completion::ChatCompletion;
+use agent_config::chat::ChatNotification;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
@@ -9,9 +10,10 @@ use agent_run::directories;
 use agent_run::error::{AppError, AppResult};
 use agent_run::user_commands::UserCommands;
 use agent_terminal::line_editor::{Activity, Input, LineEditor, LineEditorOptions, PROMPT};
-use agent_terminal::{SavedModes, Style, Terminal, one_line};
+use agent_terminal::{Notification, SavedModes, Style, Terminal, one_line};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Lines shown of a message after it was typed.
 const SHOWN_LINES: usize = 12;
@@ -46,6 +48,15 @@ impl Keyboard {
             at_exit.0.leave();
             at_exit.1.restore();
         });
+        let how = match settings.chat.notify {
+            ChatNotification::Bell => Some(Notification::Bell),
+            ChatNotification::Osc9 => Some(Notification::Osc9),
+            ChatNotification::Osc777 => Some(Notification::Osc777),
+            ChatNotification::None => None,
+        };
+        let folder = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
+        let after = Duration::from_secs(settings.chat.notify_after);
+        app.terminal.begin_calls(how, after, messages::window_name(&folder));
         Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false })
     }
 
@@ -121,6 +132,7 @@ impl Keyboard {
 impl Drop for Keyboard {
     fn drop(&mut self) {
         self.terminal.show_input(None);
+        self.terminal.end_calls();
         self.release();
     }
 }

@@ -1,0 +1,85 @@
+//! Calls a user who looks elsewhere, and names the window.
+
+use super::streams::Terminal;
+use agent_text::lines::one_line;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Maximum characters of a title and of a notification.
+const MAX_CHARS: usize = 120;
+/// Store and restore the title of the window (xterm control sequences, XTWINOPS 22 and 23).
+const STORE_TITLE: &str = "\x1b[22;2t";
+const RESTORE_TITLE: &str = "\x1b[23;2t";
+
+/// How a user is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notification {
+    /// By the bell.
+    Bell,
+    /// By OSC 9 of iTerm2: a text.
+    Osc9,
+    /// By OSC 777 of urxvt: a title and a text.
+    Osc777,
+}
+
+/// When and how the user is called, and the name of the window.
+#[derive(Debug, Default)]
+pub(super) struct Window(Mutex<Option<Calls>>);
+
+#[derive(Debug, Clone)]
+struct Calls {
+    how: Option<Notification>,
+    after: Duration,
+    name: String,
+}
+
+impl Window {
+    fn get(&self) -> Option<Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Terminal {
+    /// Names the window `name` from now on, and calls the user by `how` when something happens at least `after` the last key.
+    pub fn begin_calls(&self, how: Option<Notification>, after: Duration, name: String) {
+        if self.has_icons() {
+            *self.window.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Calls { how, after, name });
+            self.note_key();
+            self.write_sequence(STORE_TITLE);
+        }
+    }
+
+    /// Gives the window its name back.
+    pub fn end_calls(&self) {
+        let sequence = self.title_back();
+        self.write_sequence(sequence);
+    }
+
+    /// Returns what gives the window its name back, once.
+    pub(super) fn title_back(&self) -> &'static str {
+        let before = self.window.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if before.is_some() { RESTORE_TITLE } else { "" }
+    }
+
+    /// Shows `state` in the title of the window.
+    pub fn set_title(&self, state: &str) {
+        if let Some(Calls { name, .. }) = self.window.get() {
+            self.write_sequence(&format!("\x1b]2;{}\x07", one_line(&format!("{state}{name}"), MAX_CHARS)));
+        }
+    }
+
+    /// Calls the user, who has not typed for a while, because of `why`.
+    pub fn call_user(&self, why: &str) {
+        let Some(Calls { how: Some(how), after, name }) = self.window.get() else { return };
+        if self.since_last_key().is_none_or(|idle| idle < after) {
+            return;
+        }
+        let text = one_line(&format!("{why} · {name}"), MAX_CHARS);
+        let sequence = match how {
+            Notification::Bell => "\x07".to_owned(),
+            Notification::Osc9 => format!("\x1b]9;{text}\x07"),
+            Notification::Osc777 => format!("\x1b]777;notify;agent;{text}\x07"),
+        };
+        self.write_sequence(&sequence);
+    }
+}
