@@ -31,6 +31,12 @@ pub const CALL_QUESTION: &str = "a question waits";
 /// Calls the user at the end of a message.
 pub const CALL_END: &str = "the agent is done";
 
+/// A session in the menu of `/resume`.
+pub fn session_in_menu(age: &str, steps: u32, cost: Option<&str>, title: &str) -> String {
+    let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
+    format!("{age} · {}{cost} · {title}", count(steps, "step"))
+}
+
 /// Warning about a model that is not in the table.
 pub fn chat_unknown_model(name: &str, hint: &str) -> String {
     let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };

@@ -181,6 +181,12 @@ impl LineEditor {
         }
     }
 
+    /// Types `text`, and opens the menu for it.
+    pub fn begin_with(&mut self, text: &str) {
+        self.line.set(text);
+        self.update_menu();
+    }
+
     /// Reads the next input, and stores a line in the history. A wait that is abandoned loses nothing. While a question is open, the question has the keys.
     ///
     /// # Errors

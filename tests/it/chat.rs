@@ -1484,3 +1484,29 @@ fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
     chat.types("/quit\r");
     chat.finish();
 }
+
+#[test]
+fn u15_a_session_is_chosen_from_a_list_that_typing_filters() {
+    let lab = Lab::new();
+    let server = Server::turns(["red", "blue", "more"].map(|text| json!({"text": text})));
+    for task in ["paint it red", "paint it blue"] {
+        let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[task]);
+        chat.prompt(1);
+        chat.types("/quit\r");
+        chat.finish();
+    }
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--resume"]);
+    let listed =
+        |text: &str| text.contains("1 step · paint it red") && text.contains("1 step · paint it blue");
+    chat.see("the list", |text| text.contains("> /resume") && listed(text));
+    chat.types("red");
+    chat.see("the filtered list", |text| text.contains("paint it red") && !text.contains("paint it blue"));
+    chat.types("\t\r");
+    chat.see("what was said", |text| text.contains("> paint it red\nred"));
+    chat.prompt(2);
+    chat.types("go on\r");
+    chat.prompt(3);
+    assert_eq!(user_messages(&server.requests()[2]), ["\"paint it red\"", "\"go on\""]);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}

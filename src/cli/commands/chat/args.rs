@@ -13,8 +13,8 @@ pub struct ChatArgs {
     /// Continue the newest session of this workspace
     #[arg(long, visible_alias = "continue", conflicts_with = "resume")]
     pub last: bool,
-    /// Continue this session
-    #[arg(long, value_name = "ID")]
+    /// Continue this session; without an ID, choose one from a list
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Maximum cost of the whole conversation; `--budget` limits each message
     #[arg(long, value_name = "USD", value_parser = parse_usd)]

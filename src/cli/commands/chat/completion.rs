@@ -4,23 +4,37 @@ use super::slash_commands;
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::policy::Mode;
+use agent_journal::session_store::SessionStore;
 use agent_llm::effort::Effort;
 use agent_llm::model_table::built_in_models;
 use agent_messages as messages;
+use agent_redactor::Redactor;
+use agent_run::app::App;
+use agent_run::session::session_store;
+use agent_run::session_list::ListedSession;
 use agent_run::user_commands::UserCommands;
+use agent_runtime::clock::Clock;
 use agent_terminal::line_editor::{Candidate, Completion};
-use agent_terminal::needs_escape;
+use agent_terminal::{first_line, needs_escape};
 use agent_workspace::Workspace;
 use agent_workspace::walk::{EntryKind, FindQuery};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Config, Matcher};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use strum::VariantArray as _;
 
 /// Maximum number of candidates offered.
 const MAX_CANDIDATES: usize = 100;
+
+/// Maximum number of sessions offered, and characters of their titles.
+const MAX_SESSIONS: usize = 50;
+const TITLE_CHARS: usize = 60;
 
 /// Maximum number of files among which a name is searched.
 const MAX_FILES: usize = 20_000;
@@ -32,11 +46,60 @@ pub struct ChatCompletion {
     root: PathBuf,
     /// The directory of the files after `/image`.
     directory: PathBuf,
+    sessions: Sessions,
+}
+
+/// The sessions of the workspace, as they were when the menu was opened.
+pub struct Sessions {
+    store: SessionStore,
+    redactor: Arc<Redactor>,
+    clock: Rc<Clock>,
+    listed: RefCell<Vec<Candidate>>,
+}
+
+impl Sessions {
+    /// Finds the sessions of a workspace.
+    pub fn new(app: &App, settings: &Settings) -> Self {
+        let (store, redactor) = (session_store(settings), app.redactor(settings));
+        Self { store, redactor, clock: Rc::clone(&app.source), listed: RefCell::default() }
+    }
+
+    /// Returns the sessions in which the letters of `typed` occur in this order.
+    fn matching(&self, typed: &str) -> Vec<Candidate> {
+        if typed.is_empty() {
+            let ids = self.store.list().into_iter().flatten().take(MAX_SESSIONS);
+            let read = |id: String| ListedSession::read(&self.store, &self.redactor, id).ok();
+            *self.listed.borrow_mut() =
+                ids.filter_map(read).map(|session| self.candidate(&session)).collect();
+        }
+        let listed = self.listed.borrow();
+        let pattern = Pattern::parse(typed, CaseMatching::Smart, Normalization::Smart);
+        let mut matcher = Matcher::new(Config::DEFAULT);
+        let mut buffer = Vec::new();
+        let mut fits = |one: &&Candidate| {
+            let text = format!("{} {}", one.text, one.about);
+            pattern.score(Utf32Str::new(&text, &mut buffer), &mut matcher).is_some()
+        };
+        listed.iter().filter(|one| fits(one)).cloned().collect()
+    }
+
+    fn candidate(&self, session: &ListedSession) -> Candidate {
+        let age = self.clock.unix_time().saturating_sub(Duration::from_millis(session.last_ms));
+        let cost = session.cost_usd.map(|cost| cost.to_string());
+        let title = first_line(&session.task, TITLE_CHARS);
+        let about = messages::session_in_menu(&messages::ago(age), session.steps, cost.as_deref(), &title);
+        Candidate { text: session.id.clone(), about }
+    }
 }
 
 impl ChatCompletion {
     /// Collects what is known at the start of a conversation.
-    pub fn new(settings: &Settings, user_commands: &UserCommands, directory: PathBuf) -> Self {
+    pub fn new(
+        settings: &Settings,
+        user_commands: &UserCommands,
+        directory: PathBuf,
+        sessions: Sessions,
+    ) -> Self {
         let agents = settings
             .agents
             .iter()
@@ -46,6 +109,7 @@ impl ChatCompletion {
             agents: agents.collect(),
             root: settings.workspace.clone(),
             directory,
+            sessions,
         }
     }
 }
@@ -80,6 +144,7 @@ impl Completion for ChatCompletion {
                     .map(|name| Candidate::from(name.to_owned()))
                     .collect()
             }
+            "/resume" => self.sessions.matching(arguments),
             "/image" => {
                 let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
                 paths(&self.directory, typed).iter().filter_map(quoted).map(Candidate::from).collect()
@@ -162,6 +227,12 @@ mod tests {
             agents: Vec::new(),
             root: dir.path().to_owned(),
             directory: dir.path().to_owned(),
+            sessions: Sessions {
+                store: SessionStore::new(dir.path().join("sessions")),
+                redactor: Arc::default(),
+                clock: Rc::new(Clock::manual()),
+                listed: RefCell::default(),
+            },
         };
         let texts = |found: Vec<Candidate>| found.into_iter().map(|one| one.text).collect::<Vec<_>>();
         assert_eq!(texts(completion.values("/image a.png src/ma")), ["src/main.rs"]);

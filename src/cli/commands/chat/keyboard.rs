@@ -1,6 +1,6 @@
 //! What the user types in a conversation: at the prompt, and while the program works.
 
-use super::completion::ChatCompletion;
+use super::completion::{ChatCompletion, Sessions};
 use agent_config::chat::ChatNotification;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
@@ -40,7 +40,12 @@ impl Keyboard {
         let options = LineEditorOptions {
             history: settings.state.join("chat-history"),
             may_store: Box::new(move |line| redactor.text(line) == line),
-            completion: Box::new(ChatCompletion::new(settings, user_commands, directory)),
+            completion: Box::new(ChatCompletion::new(
+                settings,
+                user_commands,
+                directory,
+                Sessions::new(app, settings),
+            )),
         };
         let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
         let at_exit = (Arc::clone(&app.terminal), Arc::clone(&modes));
@@ -98,6 +103,11 @@ impl Keyboard {
     /// Gives `text` back to the input.
     pub fn put_back(&mut self, text: &str) {
         self.editor.put_back(text);
+    }
+
+    /// Types `text`, and opens its menu.
+    pub fn begin_with(&mut self, text: &str) {
+        self.editor.begin_with(text);
     }
 
     /// Sets the row below the input.

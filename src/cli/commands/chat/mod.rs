@@ -60,6 +60,9 @@ pub fn chat(app: &App, args: ChatArgs) -> AppResult<u8> {
     code
 }
 
+/// The beginning of the command that continues a session, whose menu lists them.
+const RESUME: &str = "/resume ";
+
 /// Returns the mode of a conversation where none is configured: `auto` where the sandbox confines commands and git shows what was changed.
 fn default_mode(app: &App, request: &RunRequest, loaded: &LoadedConfig) -> Option<Mode> {
     let settings = &loaded.settings;
@@ -93,10 +96,15 @@ impl<'a> Chat<'a> {
         request.has_person = true;
         request.foreground = ForegroundCommands::followed();
         let settings = &loaded.settings;
+        let chooses = resume.as_deref() == Some("");
+        let resume = resume.filter(|id| !id.is_empty());
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
-        let keyboard = Keyboard::open(app, settings, &user_commands)?;
+        let mut keyboard = Keyboard::open(app, settings, &user_commands)?;
+        if chooses {
+            keyboard.begin_with(RESUME);
+        }
         let mut conversation = Conversation::new(app, runtime, request, user_commands);
         // Fails now, not at the first message, if the session is unusable.
         let exchanges = conversation.change_session(session)?;
