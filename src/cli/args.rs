@@ -228,7 +228,7 @@ pub enum Command {
     Init(Described<InitArgs>),
     /// Import settings of Claude Code or Codex
     Import(Described<ImportArgs>),
-    /// Show or check the configuration
+    /// Show, change or check the configuration
     Config {
         /// The subcommand.
         #[command(subcommand)]
@@ -477,6 +477,33 @@ pub enum ConfigCommand {
         /// Also say where each value comes from
         #[arg(long)]
         origin: bool,
+    },
+    /// Print the value of a key, or of all keys of a group
+    Get {
+        /// The key, such as llm.model
+        key: String,
+        /// Only what the project's file sets
+        #[arg(long)]
+        project: bool,
+    },
+    /// Set a key in your configuration file
+    Set {
+        /// The key, such as llm.model
+        key: String,
+        /// The value; a list as '[a, b]'
+        #[arg(allow_negative_numbers = true)]
+        value: String,
+        /// In the project's file, `.agent/config.yaml`
+        #[arg(long)]
+        project: bool,
+    },
+    /// Remove a key from your configuration file
+    Unset {
+        /// The key, such as llm.model
+        key: String,
+        /// From the project's file, `.agent/config.yaml`
+        #[arg(long)]
+        project: bool,
     },
     /// Check every configuration file
     Validate,

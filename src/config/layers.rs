@@ -144,6 +144,11 @@ impl Layers {
         self.0.iter().map(|(key, layer_values)| entry(key, layer_values)).collect()
     }
 
+    /// Returns the value in force as text for the user, complete: a text without quotes, everything else as JSON. Likely secrets are masked.
+    pub fn shown_value(&self, key: &str) -> Option<String> {
+        self.0.get(key).map(|layer_values| shown_value(key, &merged_value(layer_values).unwrap_or_default()))
+    }
+
     /// Returns all values as one nested object.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();
@@ -298,6 +303,15 @@ fn merged_value(layer_values: &[LayerValue]) -> Option<Value> {
         }
     }
     Some(Value::Array(list))
+}
+
+/// Returns a value as text for the user: a text without quotes, everything else as JSON. Likely secrets are masked.
+pub fn shown_value(key: &str, value: &Value) -> String {
+    if is_secret(key) {
+        return "[secret]".to_owned();
+    }
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    url_credentials::hide(&text).into_owned()
 }
 
 fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {

@@ -47,3 +47,4 @@ pub mod validate;
 pub mod verbosity;
 pub mod web;
 pub mod yaml;
+pub mod yaml_edit;

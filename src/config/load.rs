@@ -4,10 +4,10 @@ use super::agents;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::key_rules::{self, EmbeddedSchema, KeyRule};
-use super::layers::{LayerKind, Layers};
+use super::layers::{LayerKind, Layers, RestrictedSettings};
 use super::mcp_file;
 use super::overrides::{Overrides, flags_layer, variables_layer};
-use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
+use super::project::{MAX_CONFIG_BYTES, PROJECT_FILE, ProjectConfig, text_layer};
 use super::settings::Settings;
 use super::text_file::{check_own_directory, is_absent, read_own_text, read_text};
 use super::trust::{self, TrustDecision};
@@ -71,6 +71,36 @@ pub fn state_and_workspace(
     Ok((outer.directories.workspace_state(&outer.workspace), outer.workspace))
 }
 
+/// Checks the configuration as it would be with `text` in the user's file, without project, environment and flags.
+///
+/// # Errors
+/// Fails at the first problem, with key, file, line and hint.
+pub fn check_user_text(text: &str, environment: &Environment) -> Result<(), ConfigError> {
+    let directories = Directories::from_environment(environment)?;
+    let layers = layers_with_user(key_rules::embedded_schema()?, &directories.config, Some(text), Layers::default())?;
+    let workspace = workspace_root(&layers, environment)?;
+    Settings::resolve(&layers, &Overrides::default(), environment, directories, workspace).map(drop)
+}
+
+/// Checks the configuration as it would be with `text` in the project's file and with trust in it. Returns the settings of the file that need
+/// trust, or that are never taken from a project.
+///
+/// # Errors
+/// Fails at the first problem, with key, file, line and hint.
+pub fn check_project_text(
+    text: &str,
+    flags: &Overrides,
+    environment: &Environment,
+) -> Result<RestrictedSettings, ConfigError> {
+    let schema = key_rules::embedded_schema()?;
+    let OuterLayers { directories, below, above, workspace } = OuterLayers::load(schema, flags, environment)?;
+    let project = ProjectConfig::read_with(&schema.rules, &workspace, &below, Some(text))?;
+    let layers = below.overridden_by(project.effective_layer(true)).overridden_by(above);
+    Settings::resolve(&layers, flags, environment, directories, workspace)?;
+    let file = project.files.into_iter().find(|file| file.path == PROJECT_FILE);
+    Ok(file.map(|file| file.restricted).unwrap_or_default())
+}
+
 /// All layers except the project's: `below` and `above` it. They determine the workspace, and so which project is read.
 struct OuterLayers {
     directories: Directories,
@@ -93,10 +123,9 @@ impl OuterLayers {
         for directory in [&directories.config, &directories.state, &directories.cache] {
             check_own_directory(directory)?;
         }
-        let below = defaults_layer(schema)?
-            .overridden_by(agents::built_in(rules)?)
-            .overridden_by(default_mode_layer(rules, flags))
-            .overridden_by(user_layer(rules, &directories.config)?);
+        let own = user_text(&directories.config)?;
+        let built_in = default_mode_layer(rules, flags);
+        let below = layers_with_user(schema, &directories.config, own.as_deref(), built_in)?;
         let file = explicit_layer(rules, flags, environment)?;
         let above = file
             .overridden_by(mcp_layer(rules, flags, environment)?)
@@ -124,7 +153,25 @@ fn default_mode_layer(rules: &KeyRule, flags: &Overrides) -> Layers {
     Layers::from_leaves(rules, LayerKind::BuiltIn, "agent chat", leaves)
 }
 
-fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> {
+/// Returns the built-in layers with `more`, and the user's, whose file in `directory` has the text `own`.
+fn layers_with_user(
+    schema: &EmbeddedSchema,
+    directory: &Path,
+    own: Option<&str>,
+    more: Layers,
+) -> Result<Layers, ConfigError> {
+    let user = user_layer(&schema.rules, directory, own)?;
+    let built_in = defaults_layer(schema)?.overridden_by(agents::built_in(&schema.rules)?);
+    Ok(built_in.overridden_by(more).overridden_by(user))
+}
+
+/// Returns the text of the user's file in `directory`.
+fn user_text(directory: &Path) -> Result<Option<String>, ConfigError> {
+    let path = directory.join(USER_FILE);
+    read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.path(&path))
+}
+
+fn user_layer(rules: &KeyRule, directory: &Path, own: Option<&str>) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     for file in agents::markdown_files(&directory.join(USER_AGENTS))? {
         layer = layer.overridden_by(agents::file_layer(
@@ -134,10 +181,8 @@ fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> 
             &file.display().to_string(),
         )?);
     }
-    let path = directory.join(USER_FILE);
-    let source = path.display().to_string();
-    let text = read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&source))?;
-    let own = text.map(|text| text_layer(rules, LayerKind::User, &source, &text)).transpose()?;
+    let source = directory.join(USER_FILE).display().to_string();
+    let own = own.map(|text| text_layer(rules, LayerKind::User, &source, text)).transpose()?;
     Ok(layer.overridden_by(own.unwrap_or_default()))
 }
 

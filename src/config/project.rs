@@ -59,6 +59,19 @@ impl ProjectConfig {
     /// # Errors
     /// Fails for a file that is unreadable or invalid, and for a link that leaves the project.
     pub fn read(rules: &KeyRule, root: &Path, below: &Layers) -> Result<Self, ConfigError> {
+        Self::read_with(rules, root, below, None)
+    }
+
+    /// Like [`read`](Self::read), but as if [`PROJECT_FILE`] had the text `own`, unless that is `None`.
+    ///
+    /// # Errors
+    /// Fails like [`read`](Self::read).
+    pub fn read_with(
+        rules: &KeyRule,
+        root: &Path,
+        below: &Layers,
+        own: Option<&str>,
+    ) -> Result<Self, ConfigError> {
         let mut project = Self::default();
         let mut add = |source: &str, text: &str, mut allowed: Layers| {
             let restricted = allowed.take_restricted(rules, below);
@@ -80,7 +93,11 @@ impl ProjectConfig {
                 }
             }
         }
-        if let Some(text) = read_project_file(root, PROJECT_FILE.as_ref(), MAX_CONFIG_BYTES, PROJECT_FILE)? {
+        let own = match own {
+            Some(text) => Some(text.to_owned()),
+            None => read_project_file(root, PROJECT_FILE.as_ref(), MAX_CONFIG_BYTES, PROJECT_FILE)?,
+        };
+        if let Some(text) = own {
             add(PROJECT_FILE, &text, text_layer(rules, LayerKind::Project, PROJECT_FILE, &text)?);
         }
         if let Some(directory) =

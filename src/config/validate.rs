@@ -2,10 +2,12 @@
 
 use super::error::{ConfigError, did_you_mean, quoted, sanitize};
 use super::key_rules::{Format, KeyRule, Kind};
-use super::yaml::{Content, Entry, Node};
+use super::yaml::{self, Content, Entry, Node};
 use agent_fetch::allowed_host::AllowedHost;
 use agent_fetch::page_url::HostPattern;
 use agent_mcp::definition::is_unambiguous;
+use agent_messages as messages;
+use agent_text::lines::list_first;
 use agent_text::pattern;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
@@ -283,6 +285,51 @@ fn join(key: &str, name: &str) -> String {
 pub fn leaf_for_key(rules: &KeyRule, key: &str, input: &Value) -> Result<Leaf, ConfigError> {
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
     Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(input), key)?, line: 0 })
+}
+
+/// Returns the value that `text` means for `key` on a command line: a list as in YAML, everything else as it is, without quotes.
+///
+/// # Errors
+/// Fails for an unknown key, with the one that was meant; for a group of keys; and for a wrong type or a value out of range.
+pub fn value_of_text(rules: &KeyRule, key: &str, text: &str) -> Result<Value, ConfigError> {
+    let rule = known_rule(rules, key)?;
+    let parsed =
+        || yaml::parse(text).map_err(|error| ConfigError { line: None, key: Some(key.to_owned()), ..error });
+    let node = match &rule.kind {
+        Kind::Group(_) | Kind::Map(_) => {
+            let keys = rule.keys().into_iter().map(|(name, _)| format!("{key}.{name}"));
+            let hint = list_first(keys, MAX_HINTED_KEYS, ", ").unwrap_or_default();
+            return Err(ConfigError::new("is a group of keys").key(key).hint(hint));
+        }
+        _ if rule.nullable && text == "null" => Node::of(&Value::Null),
+        Kind::Text | Kind::Choice(_) => Node::of(&text.into()),
+        Kind::List(_) if !text.trim_start().starts_with('[') => {
+            let items = text.split(',').map(str::trim).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::new("must be a list").key(key).hint(format!("write '[{items}]'")));
+        }
+        _ => parsed()?,
+    };
+    value(rule, &node, key).map_err(|error| ConfigError { line: None, ..error })
+}
+
+/// Maximum number of keys in the hint about a group.
+const MAX_HINTED_KEYS: usize = 8;
+
+/// Returns the rule for a dotted key that the user has entered.
+///
+/// # Errors
+/// Fails for an unknown key, with the one that was meant.
+pub fn known_rule<'a>(rules: &'a KeyRule, key: &str) -> Result<&'a KeyRule, ConfigError> {
+    rules.find(key).ok_or_else(|| {
+        let known: Vec<String> = rules.keys().into_iter().map(|(key, _)| key).collect();
+        let is_last_part = |full: &&String| full.rsplit('.').next() == Some(key);
+        let hint = match known.iter().find(is_last_part) {
+            Some(full) => Some(format!("did you mean `{full}`?")),
+            None => did_you_mean(key, known.iter().map(String::as_str)),
+        };
+        let hint = hint.unwrap_or_else(|| messages::CONFIG_KEYS_HINT.to_owned());
+        ConfigError::new("unknown key").key(sanitize(key)).hint(hint)
+    })
 }
 
 #[cfg(test)]

@@ -727,3 +727,115 @@ fn a_home_that_is_not_there_or_not_writable_names_the_way_out() {
         }
     }
 }
+
+/// The text of the user's configuration file.
+fn user_file(lab: &Lab) -> String {
+    fs::read_to_string(lab.home().join("config.yaml")).unwrap()
+}
+
+#[test]
+fn u18_a_key_is_set_read_and_removed_and_comments_stay() {
+    let lab = Lab::new().config("# mine\nllm:\n  model: 'openai/a'  # good\n");
+    let file = lab.home().join("config.yaml");
+    let mode = |mode: u32| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o640);
+    let set = lab.agent(&["config", "set", "llm.model", "groq/b"]).exits(0);
+    assert_eq!(set.stdout, format!("{}:3: llm.model = groq/b  (was openai/a)\n", file.display()));
+    assert_eq!(user_file(&lab), "# mine\nllm:\n  model: 'groq/b'  # good\n");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    let set = lab.agent(&["config", "set", "commands.safe_commands", "[make, 'ls -l']"]).exits(0);
+    assert!(
+        set.stdout.ends_with(":5: commands.safe_commands = [\"make\",\"ls -l\"]  (was not set)\n"),
+        "{}",
+        set.stdout
+    );
+    assert_eq!(lab.agent(&["config", "get", "llm.model"]).exits(0).stdout, "groq/b\n");
+    assert_eq!(lab.agent(&["config", "get", "llm.retries"]).exits(0).stdout, "5\n");
+    let group = lab.agent(&["config", "get", "commands"]).exits(0).stdout;
+    assert!(group.contains("commands.safe_commands = [\"make\",\"ls -l\"]\n"), "{group}");
+    lab.agent(&["config", "unset", "commands.safe_commands"]).exits(0);
+    let unset = lab.agent(&["config", "unset", "llm.model"]).exits(0);
+    assert_eq!(unset.stdout, format!("{}:3: removed llm.model  (was groq/b)\n", file.display()));
+    assert_eq!(user_file(&lab), "# mine\n");
+    lab.agent(&["config", "unset", "llm.model"]).exits(1);
+    assert_eq!(lab.agent(&["config", "get", "llm.model"]).exits(0).stdout, "null\n");
+}
+
+#[test]
+fn u18_the_first_key_creates_a_private_file() {
+    let lab = Lab::new().env("AGENT_HOME", "").env("XDG_CONFIG_HOME", "");
+    lab.agent(&["config", "set", "llm.model", "openai/a"]).exits(0);
+    let file = lab.home().join(".config/agent/config.yaml");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "llm:\n  model: openai/a\n");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+}
+
+#[test]
+fn u18_what_is_not_valid_is_not_written() {
+    let lab = Lab::new().config("llm: {retries: 1}\n");
+    for (args, parts) in [
+        (["llm.modle", "x"], &["llm.modle", "unknown key", "did you mean `llm.model`"][..]),
+        (["model", "x"], &["did you mean `llm.model`"]),
+        (["llm.retries", "many"], &["llm.retries", "must be a whole number"]),
+        (["mode", "yollo"], &["mode", "did you mean `yolo`"]),
+        (["llm", "x"], &["llm: is a group of keys", "llm.api_base"]),
+        (["commands.safe_commands", "make"], &["must be a list", "'[make]'"]),
+        (["agents.docs.mode", "yolo"], &["agents.docs", "system_prompt"]),
+        (["mcp.servers.Bad Name.command", "x"], &["the name of a server"]),
+    ] {
+        let done = lab.agent(&["config", "set", args[0], args[1]]).exits(3);
+        for part in parts {
+            assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+        }
+    }
+    assert_eq!(user_file(&lab), "llm: {retries: 1}\n");
+    let lab = Lab::new().config("llm:\n  modle: x\nguardrails:\n  protected_files:\n    - a\n");
+    let broken = lab.agent(&["config", "set", "mode", "yolo"]).exits(3);
+    assert!(broken.stderr.contains("config.yaml:2: llm.modle"), "{}", broken.stderr);
+    lab.agent(&["config", "unset", "llm.modle"]).exits(0);
+    let placed = lab.agent(&["config", "set", "guardrails.protected_files", "[b]"]).exits(3);
+    assert!(placed.stderr.contains("config.yaml:2: guardrails.protected_files"), "{}", placed.stderr);
+    assert!(placed.stderr.contains("with an editor"), "{}", placed.stderr);
+    assert_eq!(user_file(&lab), "guardrails:\n  protected_files:\n    - a\n");
+    let named = lab.agent(&["config", "set", "mode", "yolo", "-c", "other.yaml"]).exits(3);
+    assert!(named.stderr.contains("--config") && !lab.exists("other.yaml"), "{}", named.stderr);
+}
+
+#[test]
+fn u18_a_key_of_the_project_keeps_its_scope_and_ends_the_trust() {
+    let lab = Lab::new();
+    let set = lab.agent(&["config", "set", "--project", "llm.temperature", "0.5"]).exits(0);
+    assert_eq!(set.stdout, ".agent/config.yaml:2: llm.temperature = 0.5  (was not set)\n");
+    let refused = lab.agent(&["config", "set", "llm.api_base", "http://127.0.0.1:1", "--project"]).exits(3);
+    assert!(refused.stderr.contains("llm.api_base: is never taken from a project"), "{}", refused.stderr);
+    let set = lab.agent(&["config", "set", "--project", "llm.model", "openai/a"]).exits(0);
+    assert!(set.stderr.contains("llm.model has no effect until you trust"), "{}", set.stderr);
+    lab.agent(&["trust", "--yes"]).exits(0);
+    let set = lab.agent(&["config", "set", "--project", "llm.model", "openai/b"]).exits(0);
+    assert!(set.stderr.contains("no longer trusted"), "{}", set.stderr);
+    assert_eq!(lab.read(".agent/config.yaml"), "llm:\n  temperature: 0.5\n  model: openai/b\n");
+    assert_eq!(lab.agent(&["config", "get", "--project", "llm.model"]).exits(0).stdout, "openai/b\n");
+    assert_eq!(lab.agent(&["config", "get", "llm.model"]).exits(0).stdout, "null\n");
+    lab.agent(&["config", "get", "--project", "llm.retries"]).exits(1);
+    let user = lab.agent(&["config", "set", "llm.temperature", "0.1"]).exits(0);
+    assert!(
+        user.stderr.contains("llm.temperature has no effect here: .agent/config.yaml:2"),
+        "{}",
+        user.stderr
+    );
+}
+
+#[test]
+fn u18_links_are_followed_for_the_user_and_not_out_of_a_project() {
+    let lab = Lab::new().file("../dotfiles/agent.yaml", "# mine\n");
+    std::os::unix::fs::symlink("../dotfiles/agent.yaml", lab.home().join("config.yaml")).unwrap();
+    lab.agent(&["config", "set", "mode", "confirm-all"]).exits(0);
+    assert_eq!(lab.read("../dotfiles/agent.yaml"), "# mine\nmode: confirm-all\n");
+    assert!(lab.home().join("config.yaml").is_symlink());
+    fs::create_dir(lab.ws().join(".agent")).unwrap();
+    std::os::unix::fs::symlink("../../dotfiles/agent.yaml", lab.ws().join(".agent/config.yaml")).unwrap();
+    let done = lab.agent(&["config", "set", "--project", "mode", "confirm-all"]).exits(3);
+    assert!(done.stderr.contains("leaves the workspace"), "{}", done.stderr);
+    assert_eq!(lab.read("../dotfiles/agent.yaml"), "# mine\nmode: confirm-all\n");
+}

@@ -86,32 +86,39 @@ pub fn preview(app: &App, heading: &str, text: &str) -> AppResult<()> {
     print(&app.terminal, &format!("\n{heading}\n{}", app.redact(text)))
 }
 
-/// Returns the path of `file` and what is there now.
-fn current(workspace: &Workspace, file: &NewFile) -> AppResult<(RelPath, Current)> {
+/// Returns the path of a file in `workspace`.
+///
+/// # Errors
+/// Fails for a link that leaves the directory or is broken. `shown` is the path for the user.
+pub fn path_inside(workspace: &Workspace, path: &str, shown: &str) -> AppResult<RelPath> {
     let refuse = |error: ConfigError| AppError { kind: FailureKind::Config, cause: error.into() };
-    let relative = Path::new(file.path);
-    for part in relative.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+    for part in Path::new(path).ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let shown = || part.to_string_lossy().into_owned();
         let real = resolve_inside(workspace.root(), part).map_err(|error| refuse(error.file(shown())))?;
         if real.is_none() && workspace.root().join(part).symlink_metadata().is_ok() {
             return Err(refuse(ConfigError::new("is a broken link: remove it first").file(shown())));
         }
     }
-    let path = workspace.path(file.path).map_err(|error| failed(file, &error.to_string()))?;
+    workspace.path(path).map_err(|error| failed(shown, &error.to_string()))
+}
+
+/// Returns the path of `file` and what is there now.
+fn current(workspace: &Workspace, file: &NewFile) -> AppResult<(RelPath, Current)> {
+    let path = path_inside(workspace, file.path, &file.shown)?;
     let current = match workspace.read(&path, MAX_CONFIG_BYTES) {
         Ok(content) if content.bytes == file.text.as_bytes() => Current::Same,
         Ok(content) => Current::Other { hash: content.hash },
         Err(FileError::Missing(_)) => Current::Absent,
-        Err(error) => return Err(failed(file, &error.to_string())),
+        Err(error) => return Err(failed(&file.shown, &error.to_string())),
     };
     Ok((path, current))
 }
 
 fn replace(workspace: &Workspace, file: &NewFile, path: &RelPath, expected: &Expected<'_>) -> AppResult<()> {
     let written = workspace.replace_with_mode(path, expected, file.text.as_bytes(), file.mode);
-    written.map(drop).map_err(|error| failed(file, &error.to_string()))
+    written.map(drop).map_err(|error| failed(&file.shown, &error.to_string()))
 }
 
-fn failed(file: &NewFile, why: &str) -> AppError {
-    AppError::new(FailureKind::Request, format!("cannot write {}: {why}", file.shown))
+fn failed(shown: &str, why: &str) -> AppError {
+    AppError::new(FailureKind::Request, format!("cannot write {shown}: {why}"))
 }
