@@ -232,6 +232,14 @@ pub fn agent_name(name: &str) -> Result<(), String> {
     well_formed(Format::AgentName, name)
 }
 
+/// Checks whether `name` is a valid name of an MCP server.
+///
+/// # Errors
+/// Fails with the rule for names.
+pub fn server_name(name: &str) -> Result<(), String> {
+    well_formed(Format::ServerName, name)
+}
+
 /// Returns the last line of a regex error, which has the reason; the lines before are a drawing.
 fn last_line(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

@@ -156,3 +156,29 @@ pub fn mcp_login_unused(name: &str) -> String {
         "a login at {name} would not be used, because its configuration has a token (`token_env` or `headers`); remove that first"
     )
 }
+
+/// Usage error for a secret in the arguments of a server.
+pub const MCP_ADD_SECRET: &str = "an argument contains a secret of your environment, which must not be in a file: add the server without it, then name the variable: agent config set mcp.servers.NAME.env.VARIABLE.from VARIABLE";
+
+/// Usage error for a server that `file` has already.
+pub fn mcp_server_exists(name: &str, file: &str) -> String {
+    format!("{file} has an MCP server {name}: --replace writes it anew")
+}
+
+/// Usage error for a server that `file` does not have.
+pub fn mcp_server_not_in(name: &str, file: &str) -> String {
+    format!("{file} has no MCP server {name}: agent mcp lists those in force")
+}
+
+/// A server that was added at `place`, file and line.
+pub fn mcp_server_added(name: &str, place: &str, in_project: bool) -> String {
+    let trust = if in_project { "agent trust, then " } else { "" };
+    format!(
+        "{place}: added the MCP server {name}\nsee its tools: {trust}agent mcp show {name}  (what it may do: agent help mcp)\n"
+    )
+}
+
+/// A server that was removed; `place` is file and line.
+pub fn mcp_server_removed(name: &str, place: &str) -> String {
+    format!("{place}: removed the MCP server {name}\n")
+}

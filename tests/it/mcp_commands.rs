@@ -1,7 +1,7 @@
 //! `agent tools` and `agent doctor` with MCP servers.
 
-use crate::support::mcp::{configure, peers, processes_with, with_search};
-use crate::support::run::{Lab, YOLO};
+use crate::support::mcp::{SERVER, configure, peers, processes_with, with_search};
+use crate::support::run::{KEY, Lab, YOLO};
 
 /// A server that leaves a file when it is started.
 const MARKED: (&str, &str, &str) =
@@ -128,4 +128,65 @@ fn an_npx_package_without_a_fixed_version_is_a_warning() {
     for args in ["-y, thing@1.2.3", "-y, -p, '@s/thing@1.2.3', start", "thing"] {
         assert!(!npx(args).contains("may install"), "{args}");
     }
+}
+
+/// The test server's program and argument.
+fn program(lab: &Lab) -> [String; 2] {
+    ["/bin/sh".to_owned(), lab.ws().join("server.sh").display().to_string()]
+}
+
+#[test]
+fn u18_a_server_is_added_with_its_program_and_removed() {
+    let lab = Lab::new().file("server.sh", SERVER).config("# mine\nmode: confirm-all\n");
+    let file = || std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    let [shell, script] = program(&lab);
+    let added = lab.agent(&["mcp", "add", "test", "--", &shell, &script, "-x y"]).exits(0).stdout;
+    assert!(added.contains("config.yaml:6: added the MCP server test\n"), "{added}");
+    assert!(
+        added.ends_with("see its tools: agent mcp show test  (what it may do: agent help mcp)\n"),
+        "{added}"
+    );
+    let server = format!("  servers:\n    test:\n      command: /bin/sh\n      args: [{script}, \"-x y\"]\n");
+    assert_eq!(file(), format!("# mine\nmode: confirm-all\nmcp:\n{server}"));
+    assert!(lab.agent(&["mcp", "show", "test"]).exits(0).stdout.starts_with("test: 1 tools"));
+    let again = lab.agent(&["mcp", "add", "test", "--url", "https://example.com/mcp"]).exits(3);
+    assert!(again.stderr.contains("--replace"), "{}", again.stderr);
+    lab.agent(&["mcp", "add", "test", "--replace", "--url", "https://example.com/mcp"]).exits(0);
+    assert_eq!(
+        file(),
+        "# mine\nmode: confirm-all\nmcp:\n  servers:\n    test:\n      url: https://example.com/mcp\n"
+    );
+    let removed = lab.agent(&["mcp", "remove", "test"]).exits(0).stdout;
+    assert!(removed.ends_with(": removed the MCP server test\n"), "{removed}");
+    assert_eq!(file(), "# mine\nmode: confirm-all\n");
+    lab.agent(&["mcp", "remove", "test"]).exits(3);
+}
+
+#[test]
+fn u18_a_server_that_would_not_load_or_holds_a_secret_is_not_added() {
+    let lab = Lab::new().env("OPENAI_API_KEY", KEY);
+    for (args, part) in [
+        (&["Bad.Name", "--", "x"][..], "the name of a server"),
+        (&["s", "--url", "ftp://x"], "http"),
+        (&["s", "--url", "http://x/mcp"], "https"),
+        (&["s", "--", "x", "--token", KEY], "contains a secret"),
+        (&["s"], "--url"),
+        (&["s", "--url", "https://x/mcp", "--", "x"], "cannot be used with"),
+    ] {
+        let done = lab.agent(&[&["mcp", "add"], args].concat()).exits(3);
+        assert!(done.stderr.contains(part) && !done.stderr.contains(KEY), "{part}: {}", done.stderr);
+    }
+    assert!(!lab.home().join("config.yaml").exists());
+}
+
+#[test]
+fn u18_a_server_of_the_project_needs_trust_and_is_not_started() {
+    let lab = Lab::new();
+    let added = lab.agent(&["mcp", "add", "--project", "s", "--", "touch", "started"]).exits(0);
+    assert!(added.stdout.contains(".agent/config.yaml:4: added"), "{}", added.stdout);
+    assert!(added.stdout.contains("see its tools: agent trust, then agent mcp show s"), "{}", added.stdout);
+    assert!(added.stderr.contains("until you trust the project's configuration"), "{}", added.stderr);
+    assert!(!lab.exists("started"));
+    lab.agent(&["mcp", "remove", "--project", "s"]).exits(0);
+    assert_eq!(lab.read(".agent/config.yaml"), "");
 }

@@ -1,7 +1,8 @@
-//! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them.
+//! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them; adds and removes servers.
 
 use crate::commands::client_run::ClientArgs;
 use crate::commands::mcp_args::{McpArgs, McpCommand};
+use crate::commands::mcp_edit;
 use crate::commands::mcp_login::{login, logout};
 use crate::commands::run_args::RunOptions;
 use agent_bridges::mcp_serve::serve;
@@ -43,6 +44,10 @@ pub struct Contacted {
 pub fn mcp(app: &App, args: McpArgs) -> AppResult<()> {
     match args.command {
         Some(McpCommand::Serve(args)) => return serve(app, args.request()?),
+        Some(McpCommand::Add(server)) => return mcp_edit::add(app, &args.common, &server),
+        Some(McpCommand::Remove { server, project }) => {
+            return mcp_edit::remove(app, &args.common, &server, project);
+        }
         None if is_piped() && !args.json => {
             let McpArgs { mcp_config, common, .. } = args;
             let options = RunOptions { common, mcp_config, ..RunOptions::default() };
@@ -62,9 +67,10 @@ pub fn mcp(app: &App, args: McpArgs) -> AppResult<()> {
             Some(McpCommand::Logout { server }) => {
                 return logout(app, &settings, &server, configured(&settings, &server)?, args.json);
             }
-            None | Some(McpCommand::List | McpCommand::Serve(_)) => {
-                list(&contact(app, &settings, None).await?, args.json)
-            }
+            None
+            | Some(
+                McpCommand::List | McpCommand::Serve(_) | McpCommand::Add(_) | McpCommand::Remove { .. },
+            ) => list(&contact(app, &settings, None).await?, args.json),
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
             Some(McpCommand::Pin { server }) => {
                 pin(&settings, &one(app, &settings, &server).await?, args.json)?

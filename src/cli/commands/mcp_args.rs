@@ -32,6 +32,16 @@ pub enum McpCommand {
         /// Name of the server.
         server: String,
     },
+    /// Add a server to your configuration: `agent mcp add NAME -- PROGRAM ARGUMENTS`, or with `--url` one with an address
+    Add(AddServer),
+    /// Remove a server from your configuration
+    Remove {
+        /// Name of the server.
+        server: String,
+        /// From the project's configuration, `.agent/config.yaml`
+        #[arg(long)]
+        project: bool,
+    },
     /// Log in at a remote server: open the printed address, then enter the address to which the browser was redirected
     Login {
         /// Name of the server.
@@ -52,4 +62,23 @@ pub enum McpCommand {
         /// Name of the server.
         server: String,
     },
+}
+
+/// Arguments of `agent mcp add`.
+#[derive(Debug, Args)]
+pub struct AddServer {
+    /// Name for the server: lower-case letters, digits, `-` and `_`
+    pub name: String,
+    /// Address of a remote server
+    #[arg(long, value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
+    pub url: Option<String>,
+    /// Add it to the project's configuration, `.agent/config.yaml`
+    #[arg(long)]
+    pub project: bool,
+    /// Replace a server of this name
+    #[arg(long)]
+    pub replace: bool,
+    /// The program of a local server and its arguments, after `--`
+    #[arg(last = true, value_name = "PROGRAM ARGUMENTS")]
+    pub command: Vec<String>,
 }

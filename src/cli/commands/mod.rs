@@ -25,6 +25,7 @@ pub mod loop_command;
 pub mod man;
 pub mod mcp;
 pub mod mcp_args;
+pub mod mcp_edit;
 pub mod mcp_login;
 pub mod mcp_readiness;
 pub mod memory;
