@@ -4,7 +4,7 @@ use crate::codec::{Codec, ModelParameters, PromptCaching};
 use crate::discovery::Header;
 use crate::generation_settings::{GenerationSettings, generation_settings};
 use crate::model_options::ModelOptions;
-use crate::model_table::{accepts_images, is_built_in};
+use crate::model_table::{accepts_images, is_built_in, nearest};
 use crate::provider_error::one_line;
 use crate::provider_table::{self, Provider, ProviderTableError};
 use crate::quirks::{PromptCacheField, Quirks};
@@ -15,6 +15,7 @@ use crate::{LlmClient, discovery};
 use agent_core::failure::{Failure, FailureKind};
 use agent_core::secret::Secret;
 use agent_http::{Endpoint, HttpError};
+use agent_messages as messages;
 use agent_runtime::clock::Clock;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -274,8 +275,8 @@ fn choose_default(
     if options.probe_local { Ok(ModelChoice::Probe(None)) } else { Err(no_model()) }
 }
 
-/// Resolves a model name without a provider: it is unambiguous if the key of exactly one provider is set, or if the table of models
-/// lists it for exactly one provider.
+/// Resolves a model name without a provider. A name of the table of models means the only provider that has it, or the only one with a key;
+/// another name means the only provider with a key.
 fn choose_by_model_name(
     model: &str,
     options: &ModelOptions,
@@ -285,36 +286,28 @@ fn choose_by_model_name(
     let mut keyed = providers_with_key(variable, table);
     let (first, second) = (keyed.next(), keyed.next());
     let may_probe = first.is_none() && options.probe_local;
+    let of = |provider: &Provider| Ok(server(target(provider, model.to_owned(), variable)));
+    let wrong = |message| Err(ConnectError::new(FailureKind::Config, message));
     if let Some(provider) = provider_table::find(table, model).filter(|_| !may_probe) {
-        let message =
-            format!("`{model}` is a provider: add the model's name, --model {}/NAME", provider.name);
-        return Err(ConnectError::new(FailureKind::Config, message));
+        return wrong(format!(
+            "`{model}` is a provider: add the model's name, --model {}/NAME",
+            provider.name
+        ));
     }
     let listed: Vec<&Provider> =
         table.iter().filter(|it| is_built_in(&format!("{}/{model}", it.name))).collect();
     let mut with_key = listed.iter().filter(|it| it.keys.iter().any(|key| variable(key).is_some()));
-    let only = match (with_key.next(), with_key.next(), listed.as_slice()) {
-        (Some(provider), None, _) | (None, _, [provider]) => Some(*provider),
-        _ => None,
-    };
-    match (first, second) {
-        (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
-        (None, _) if may_probe && only.is_none() => Ok(ModelChoice::Probe(Some(model.to_owned()))),
-        _ if let Some(provider) = only => Ok(server(target(provider, model.to_owned(), variable))),
-        _ if !listed.is_empty() => {
+    match (with_key.next(), with_key.next(), listed.as_slice()) {
+        (Some(provider), None, _) | (None, _, [provider]) => of(provider),
+        _ if may_probe => Ok(ModelChoice::Probe(Some(model.to_owned()))),
+        (.., []) => match (first, second) {
+            (Some((provider, _)), None) => of(provider),
+            _ => wrong(messages::unknown_model(&one_line(model, 80), &nearest(model))),
+        },
+        _ => {
             let names: Vec<_> = listed.iter().map(|it| format!("--model {}/{model}", it.name)).collect();
-            let message = format!("several providers have `{model}`: {}", names.join(", "));
-            Err(ConnectError::new(FailureKind::Config, message))
+            wrong(format!("several providers have `{model}`: {}", names.join(", ")))
         }
-        (None, _) => {
-            let ConnectError { kind, message } = no_model();
-            let message = format!("the provider of `{}` is not known: {message}", one_line(model, 80));
-            Err(ConnectError { kind, message })
-        }
-        (Some(_), Some(_)) => Err(ConnectError::new(
-            FailureKind::Config,
-            format!("keys of several providers are set; name the model's provider: --model PROVIDER/{model}"),
-        )),
     }
 }
 

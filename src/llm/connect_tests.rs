@@ -56,6 +56,24 @@ fn a_listed_model_needs_no_provider_where_only_one_has_it() {
 }
 
 #[test]
+fn u18_a_model_without_a_provider_is_that_of_the_provider_that_has_it() {
+    let anthropic = ("https://api.anthropic.com/v1".to_owned(), Some("claude-sonnet-4-5".to_owned()));
+    for keys in [&[][..], &[("OPENAI_API_KEY", "k")], &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]]
+    {
+        assert_eq!(server(Some("claude-sonnet-4-5"), None, keys), anthropic);
+    }
+    let message = |model: &str, keys: &[(&str, &str)]| {
+        let error = chosen(&options(Some(model), None), keys).unwrap_err();
+        assert_eq!(error.kind, FailureKind::Config);
+        error.message
+    };
+    let close = message("gpt-4.1-minni", &[]);
+    assert!(close.contains("did you mean openai/gpt-4.1-mini") && !close.contains("configured"), "{close}");
+    let unknown = message("zzz", &[("XAI_API_KEY", "k"), ("GROQ_API_KEY", "k")]);
+    assert!(unknown.contains("--model PROVIDER/zzz") && !unknown.contains("mean"), "{unknown}");
+}
+
+#[test]
 fn another_name_of_a_provider_counts_where_no_address_is_given() {
     let name = |model: &str, base: Option<&str>| match chosen(&options(Some(model), base), &[]).unwrap() {
         ModelChoice::Server(target) => (target.provider.map(|provider| provider.name), target.model.unwrap()),

@@ -305,6 +305,21 @@ pub fn is_built_in(name: &str) -> bool {
     lines().any(|(listed, _)| listed == name)
 }
 
+/// Returns the models of the built-in table whose names without the provider resemble `model` most, best first.
+pub fn nearest(model: &str) -> Vec<&'static str> {
+    /// Number of models, and the similarity (Jaro-Winkler, 0 to 1) that they have at least.
+    const MOST: usize = 3;
+    const SIMILAR: f64 = 0.9;
+    let similarity = |name: &str| {
+        let own = name.split_once('/').map_or(name, |(_, own)| own);
+        strsim::jaro_winkler(own, model)
+    };
+    let mut close: Vec<_> = lines().map(|(name, _)| (similarity(name), name)).collect();
+    close.retain(|(similarity, _)| *similarity >= SIMILAR);
+    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    close.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
 /// Checks whether `name` contains `filter`, ignoring case.
 pub fn matches_filter(name: &str, filter: &str) -> bool {
     name.to_lowercase().contains(&filter.to_lowercase())

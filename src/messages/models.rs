@@ -6,6 +6,17 @@ use agent_core::language::Language;
 /// Error of `agent doctor`.
 pub const NO_USABLE_MODEL: &str = "no usable model: see the missing settings above (agent help providers)";
 
+/// Error for a model name without a provider that no provider is known to have; `nearest` are similar names with their providers.
+pub fn unknown_model(model: &str, nearest: &[&str]) -> String {
+    let close = match nearest {
+        [] => String::new(),
+        names => format!(" (did you mean {}?)", names.join(", ")),
+    };
+    format!(
+        "no known provider has the model `{model}`{close}; a new one needs its provider: --model PROVIDER/{model} (agent models lists those known)"
+    )
+}
+
 /// Error for a prompt of about `prompt` tokens that exceeds a window of `window` tokens, known from `source`; `first`: whether
 /// it is the first prompt of the session, so that a new session would not help.
 pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> String {
