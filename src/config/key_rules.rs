@@ -182,6 +182,11 @@ impl KeyRule {
         }
     }
 
+    /// Checks whether the value is a duration in seconds.
+    pub fn is_seconds(&self) -> bool {
+        self.unit.as_deref() == Some("seconds")
+    }
+
     /// Checks whether an untrusted project may set `value` in place of `current` despite the scope.
     pub fn allows_untrusted(&self, value: &Value, current: Option<&Value>) -> bool {
         self.tightens.contains(value) || self.stricter.is_some_and(|by| self.is_stricter(by, value, current))

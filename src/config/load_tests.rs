@@ -77,6 +77,27 @@ fn location(error: &ConfigError) -> (String, Option<u64>) {
 }
 
 #[test]
+fn u18_a_duration_may_have_units() {
+    let values = |text: &str| {
+        let node = crate::yaml::parse(text).unwrap();
+        validate::leaves(&key_rules::embedded_schema().unwrap().rules, &node)
+    };
+    let leaves = values(
+        "timeout_seconds: 1h30m\ncommands: {default_timeout: 90s}\nllm: {timeouts: {call_seconds: 600}}\n",
+    )
+    .unwrap();
+    let seconds: Vec<_> = leaves.iter().map(|leaf| leaf.value.as_u64().unwrap()).collect();
+    assert_eq!(seconds, [5_400, 90, 600]);
+    let hooks = values("hooks: {post_edit: [{command: x, timeout: 2m}]}\n").unwrap();
+    assert_eq!(hooks[0].value[0]["timeout"], 120);
+    for text in ["timeout_seconds: soon\n", "commands: {default_timeout: 1h}\n", "timeout_seconds: 5x\n"] {
+        let error = values(text).unwrap_err().to_string();
+        assert!(error.contains("seconds") && error.contains("such as 90s, 5m or 1h30m"), "{error}");
+    }
+    assert!(values("max_steps: 5m\n").is_err());
+}
+
+#[test]
 fn without_any_file_the_defaults_hold() {
     let loaded = Fixture::new().loaded();
     let settings = loaded.settings;

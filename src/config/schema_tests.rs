@@ -5,6 +5,7 @@ use crate::key_rules::{KeyRule, Kind, Scope, Stricter, embedded_schema};
 use crate::schema_rules::compile;
 use crate::validate;
 use crate::yaml::Node;
+use schemars::transform::Transform;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -64,10 +65,24 @@ fn defaults() -> Value {
     serde_yaml::from_str(DEFAULTS).unwrap()
 }
 
+/// Allows units in durations, such as `5m`.
+fn allow_units(schema: &mut schemars::Schema) {
+    if schema.get("x-unit").is_some_and(|unit| unit == "seconds") {
+        let types: Value = match schema.get("type") {
+            Some(Value::Array(types)) => types.iter().cloned().chain(["string".into()]).collect(),
+            one => one.cloned().into_iter().chain(["string".into()]).collect(),
+        };
+        schema.insert("type".to_owned(), types);
+        let pattern = "^[0-9]+([dhms]([0-9]+[hms]){0,3})?$";
+        schema.insert("pattern".to_owned(), pattern.into());
+    }
+}
+
 /// Generates the schema from the types, with the defaults.
 fn generated() -> String {
     let mut schema = schemars::schema_for!(Document);
     schema.insert("default".to_owned(), defaults());
+    schemars::transform::RecursiveTransform(allow_units).transform(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).unwrap();
     text.push('\n');
     text

@@ -1,6 +1,7 @@
 //! Checks a configuration file against the rules and splits it into leaves: one value per dotted key.
 
 use super::error::{ConfigError, did_you_mean, quoted, sanitize};
+use super::flag_values::parse_seconds;
 use super::key_rules::{Format, KeyRule, Kind};
 use super::yaml::{self, Content, Entry, Node};
 use agent_fetch::allowed_host::AllowedHost;
@@ -86,6 +87,13 @@ fn child<'a>(rule: &'a KeyRule, entry: &Entry, key: &str) -> Result<&'a KeyRule,
 fn value(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
     if rule.nullable && node.content == Content::Scalar(Value::Null) {
         return Ok(Value::Null);
+    }
+    if rule.is_seconds()
+        && let Content::Scalar(Value::String(text)) = &node.content
+        && let Ok(seconds) = parse_seconds(text)
+    {
+        let seconds = Node { content: Content::Scalar(seconds.into()), ..*node };
+        return value(rule, &seconds, key);
     }
     match (&rule.kind, &node.content) {
         (Kind::List(item), Content::List(nodes)) => {
@@ -258,6 +266,7 @@ fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
     let error =
         ConfigError::new(format!("must be {}, found {found}", expected(rule))).key(key).line(node.line);
     match (&rule.kind, &node.content) {
+        _ if rule.is_seconds() => error.hint(messages::DURATION_FORMS),
         (Kind::Text, Content::Scalar(value)) if !value.is_null() => error.hint(format!("write \"{value}\"")),
         (Kind::Choice(words), Content::Scalar(Value::String(word))) => {
             let hint = did_you_mean(word, words.iter().map(String::as_str));
@@ -317,7 +326,8 @@ pub fn value_of_text(rules: &KeyRule, key: &str, text: &str) -> Result<Value, Co
         }
         _ => parsed()?,
     };
-    value(rule, &node, key).map_err(|error| ConfigError { line: None, ..error })
+    value(rule, &node, key).map_err(|error| ConfigError { line: None, ..error })?;
+    Ok(node.to_json())
 }
 
 /// Maximum number of keys in the hint about a group.

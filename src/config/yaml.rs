@@ -36,6 +36,17 @@ impl Node {
         };
         Self { content, line: 0, column: 0 }
     }
+
+    /// Returns the value as JSON.
+    pub fn to_json(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::List(items) => items.iter().map(Self::to_json).collect(),
+            Content::Map(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.name.clone(), entry.node.to_json())).collect(),
+            ),
+        }
+    }
 }
 
 /// The content of a node.

@@ -42,11 +42,11 @@ pub fn set(text: &str, key: &str, value: &Value) -> Result<Edit, ConfigError> {
         ConfigError::new(messages::CONFIG_PLACE_REFUSED).key(key).line(line)
     };
     let text = document.applied(&splice.ok_or_else(refused)?);
-    let mut expected = json_of(&document.root);
+    let mut expected = document.root.to_json();
     insert(&mut expected, &names, value.clone());
-    let root = yaml::parse(&text).ok().filter(|root| json_of(root) == expected).ok_or_else(refused)?;
+    let root = yaml::parse(&text).ok().filter(|root| root.to_json() == expected).ok_or_else(refused)?;
     let line = entries_of(&root, &names).last().map_or(0, |entry| entry.line);
-    let old = missing.is_empty().then(|| entry.map(|entry| json_of(&entry.node))).flatten();
+    let old = missing.is_empty().then(|| entry.map(|entry| entry.node.to_json())).flatten();
     Ok(Edit { text, line, old })
 }
 
@@ -64,14 +64,14 @@ pub fn unset(text: &str, key: &str) -> Result<Option<Edit>, ConfigError> {
     // The highest group that would be empty, else one below it.
     let removed = (names.len() - 1 - groups..names.len()).find_map(|depth| {
         let text = document.without(&found, depth)?;
-        let mut expected = json_of(&document.root);
+        let mut expected = document.root.to_json();
         remove(&mut expected, names.get(..=depth)?);
         let root = yaml::parse(&text).ok()?;
-        (without_empty(json_of(&root)) == without_empty(expected)).then_some(text)
+        (without_empty(root.to_json()) == without_empty(expected)).then_some(text)
     });
     let refused = || ConfigError::new(messages::CONFIG_PLACE_REFUSED).key(key).line(entry.line);
     let text = removed.ok_or_else(refused)?;
-    Ok(Some(Edit { text, line: entry.line, old: Some(json_of(&entry.node)) }))
+    Ok(Some(Edit { text, line: entry.line, old: Some(entry.node.to_json()) }))
 }
 
 /// A part of the text, and what stands there afterwards.
@@ -388,17 +388,6 @@ fn plain(text: &str) -> Option<String> {
 
 fn name(text: &str) -> String {
     flow(&Value::from(text))
-}
-
-/// Returns the value of a node.
-fn json_of(node: &Node) -> Value {
-    match &node.content {
-        Content::Scalar(value) => value.clone(),
-        Content::List(items) => items.iter().map(json_of).collect(),
-        Content::Map(keys) => {
-            Value::Object(keys.iter().map(|entry| (entry.name.clone(), json_of(&entry.node))).collect())
-        }
-    }
 }
 
 fn insert(value: &mut Value, names: &[&str], new: Value) {

@@ -125,7 +125,7 @@ proptest! {
             let names: Vec<&str> = key.split('.').collect();
             let root = yaml::parse(&edit.text).unwrap();
             let entries = entries_of(&root, &names);
-            prop_assert_eq!(json_of(&entries.last().unwrap().node), Value::from(new));
+            prop_assert_eq!(entries.last().unwrap().node.to_json(), Value::from(new));
             prop_assert!(comments(&edit.text) >= comments(&text), "{}", edit.text);
         }
         drop(unset(&text, key));

@@ -4,6 +4,14 @@
 pub const CONFIG_PLACE_REFUSED: &str =
     "a command cannot change this place without touching more than the key: change it with an editor";
 
+/// Error for a text that is no duration, and hint about the forms of one.
+pub const DURATION_FORMS: &str = "a duration is a number of seconds, or has units, such as 90s, 5m or 1h30m";
+
+/// Error for a duration out of its range in seconds.
+pub fn duration_out_of_range(low: u64, high: u64) -> String {
+    format!("must be {low} to {high} seconds ({DURATION_FORMS})")
+}
+
 /// Hint for a key that resembles none.
 pub const CONFIG_KEYS_HINT: &str = "agent help config lists the keys";
 

@@ -614,3 +614,28 @@ fn a_provider_without_a_model_is_not_taken_for_a_model() {
     let done = Lab::new().started().agent(&["run", "x", "--model", "gpt-4.1"]).exits(4);
     assert!(done.stderr.contains("OPENAI_API_KEY"), "{}", done.stderr);
 }
+
+#[test]
+fn u18_a_model_that_no_provider_has_is_refused_with_similar_names() {
+    let done = Lab::new().agent(&["run", "x", "--model", "gpt-4.1-minni"]).exits(3);
+    assert!(done.stderr.contains("no known provider has the model `gpt-4.1-minni`"), "{}", done.stderr);
+    assert!(done.stderr.contains("did you mean openai/gpt-4.1-mini"), "{}", done.stderr);
+}
+
+#[test]
+fn u18_flags_take_durations_with_units() {
+    let lab = Lab::new();
+    let shown = lab.agent(&["run", "x", "--timeout", "soon"]).exits(3).stderr;
+    assert!(shown.contains("--timeout") && shown.contains("such as 90s, 5m or 1h30m"), "{shown}");
+    let late = Lab::new().agent(&["run", "x", "--timeout", "3000d", "--json"]).exits(3);
+    assert!(
+        late.json()["error"]["message"].as_str().unwrap().contains("found `259200000`"),
+        "{}",
+        late.stdout
+    );
+    let lab = Lab::new();
+    lab.agent(&["config", "set", "timeout_seconds", "5m"]).exits(0);
+    let file = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    let got = lab.agent(&["config", "get", "timeout_seconds"]).exits(0).stdout;
+    assert_eq!((file.as_str(), got.as_str()), ("timeout_seconds: 5m\n", "300\n"));
+}

@@ -2,7 +2,7 @@
 
 use crate::commands::common_args::CommonArgs;
 use crate::commands::work_args::{WorkArgs, perform_work};
-use agent_config::flag_values::parse_usd;
+use agent_config::flag_values::{parse_seconds, parse_usd};
 use agent_flows::eval::{self, EvalRequest};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -32,7 +32,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub budget_per_model: Option<f64>,
     /// Time limit of each run; only lowers `--timeout`, which is that of all runs
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub timeout_per_model: Option<u64>,
     /// Commit or branch that all runs begin with (default: HEAD)
     #[arg(long, value_name = "REF")]

@@ -1,7 +1,7 @@
 //! `agent loop`: its arguments.
 
 use crate::commands::work_args::{WorkArgs, perform_work};
-use agent_config::flag_values::parse_usd;
+use agent_config::flag_values::{parse_seconds, parse_usd};
 use agent_flows::loop_command::LoopRequest;
 use agent_run::app::App;
 use clap::Args;
@@ -21,7 +21,7 @@ pub struct LoopArgs {
     #[arg(long, value_parser = parse_usd, value_name = "USD")]
     pub max_cost: Option<f64>,
     /// Time limit of all iterations; the same as `--timeout`
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub max_time: Option<u64>,
     /// Word that the last answer must contain
     #[arg(long, value_name = "WORD", value_parser = clap::builder::NonEmptyStringValueParser::new())]

@@ -2,7 +2,7 @@
 
 use crate::commands::common_args::CommonArgs;
 use crate::commands::work_args::{WorkArgs, perform_or_resume};
-use agent_config::flag_values::parse_usd;
+use agent_config::flag_values::{parse_seconds, parse_usd};
 use agent_flows::parallel::{self, ParallelRequest, Required};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -29,7 +29,7 @@ pub struct ParallelArgs {
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub budget_per_worker: Option<f64>,
     /// Time limit of each task; only lowers `--timeout`, which is that of all tasks
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub timeout_per_worker: Option<u64>,
     /// Whether exit code 0 needs the success of all tasks or of any (default: all)
     #[arg(long, value_name = "all|any", hide_possible_values = true)]

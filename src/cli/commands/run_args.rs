@@ -1,7 +1,7 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
 use crate::commands::common_args::CommonArgs;
-use agent_config::flag_values::{parse_effort, parse_mode, parse_name, parse_usd};
+use agent_config::flag_values::{parse_effort, parse_mode, parse_name, parse_seconds, parse_usd};
 use agent_config::overrides::Overrides;
 use agent_config::schema::SandboxMode;
 use agent_config::trust::TrustFlag;
@@ -101,13 +101,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u32>,
     /// Time limit of the whole run
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub timeout: Option<u64>,
     /// Time limit of one step
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub step_timeout: Option<u64>,
     /// Time limit of one tool call; the model is notified when it is exceeded
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub tool_timeout: Option<u64>,
     /// Maximum cost of the run, closing summary included; a call that could exceed it is not made
     #[arg(long, value_parser = parse_usd, value_name = "USD")]

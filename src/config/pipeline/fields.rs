@@ -3,8 +3,10 @@
 use super::PipelineError;
 use super::variables::{environment_name, first_variable};
 use crate::error::{did_you_mean, quoted};
+use crate::flag_values::parse_seconds;
 use crate::yaml::{Content, Entry, Node};
-use serde_json::{Map, Value};
+use agent_messages as messages;
+use serde_json::Value;
 
 /// Maximum number of errors that are reported.
 const MAX_ERRORS: usize = 100;
@@ -107,9 +109,18 @@ impl Fields {
         }
     }
 
-    /// Returns a number of seconds.
+    /// Returns a duration in seconds.
     pub fn seconds(&mut self, key: &str, node: &Node) -> Option<u64> {
-        self.whole(key, node, MAX_SECONDS, "seconds")
+        let seconds = match &node.content {
+            Content::Scalar(Value::String(text)) => parse_seconds(text).ok(),
+            Content::Scalar(value) => value.as_u64(),
+            Content::List(_) | Content::Map(_) => None,
+        };
+        let seconds = seconds.filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
+        if seconds.is_none() {
+            self.error(node, format!("`{key}` {}", messages::duration_out_of_range(1, MAX_SECONDS)));
+        }
+        seconds
     }
 
     /// Returns a whole number of `unit`, 1 to `max`.
@@ -134,17 +145,5 @@ impl Fields {
             self.error(node, format!("`{key}` is a number of US dollars above 0, such as 0.50"));
         }
         dollars
-    }
-}
-
-/// Returns the JSON value of a node.
-pub fn to_json(node: &Node) -> Value {
-    match &node.content {
-        Content::Scalar(value) => value.clone(),
-        Content::List(items) => Value::Array(items.iter().map(to_json).collect()),
-        Content::Map(entries) => {
-            let fields = entries.iter().map(|entry| (entry.name.clone(), to_json(&entry.node)));
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
     }
 }

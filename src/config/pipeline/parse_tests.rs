@@ -89,7 +89,7 @@ steps:
         "1:1: unknown key `nam` (did you mean `name`?)",
         "4:5: unknown key `task` (did you mean `prompt`?)",
         "5:13: `prompt` is empty",
-        "6:14: `timeout` is a number of seconds, 1 to 86400",
+        "6:14: `timeout` must be 1 to 86400 seconds (a duration is a number of seconds, or has units, such as 90s, 5m or 1h30m)",
         "7:12: no agent is called `nobody`; `agent agents` lists them",
         "8:10: `{{x}}` in a command: a variable never becomes part of a command, write \"$AGENT_VAR_X\"",
         "9:5: `agent` has no effect on a step with `run`",

@@ -1,6 +1,5 @@
 //! Parses one step of a pipeline file.
 
-use super::fields::to_json;
 use super::parse::Parser;
 use super::{Action, Checkpoint, Debate, Schema, Step, expression};
 use crate::error::quoted;
@@ -210,7 +209,7 @@ impl Parser<'_> {
 
     fn schema(&mut self, node: &Node) -> Option<Schema> {
         match &node.content {
-            Content::Map(_) => Some(Schema::Inline(to_json(node))),
+            Content::Map(_) => Some(Schema::Inline(node.to_json())),
             Content::Scalar(_) | Content::List(_) => {
                 self.fields.filled("output_schema", node).map(Schema::File)
             }

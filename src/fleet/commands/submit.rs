@@ -6,7 +6,7 @@ use crate::commands::records::{document, open_queue, records};
 use crate::commands::tasks::{QueueArgs, WaitArgs, wait};
 use crate::error::QueueError;
 use crate::location::Location;
-use agent_config::flag_values::{parse_mode, parse_usd};
+use agent_config::flag_values::{parse_mode, parse_seconds_within, parse_usd};
 use agent_config::settings::Settings;
 use agent_config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES};
 use agent_config::text_file::read_text;
@@ -57,7 +57,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_steps: Option<u32>,
     /// Time limit
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| parse_seconds_within(text, 1..=86_400))]
     pub timeout: Option<u64>,
     /// Maximum cost of each attempt
     #[arg(long, value_parser = parse_budget, value_name = "USD")]

@@ -9,6 +9,7 @@ use crate::error::QueueError;
 use crate::queue::Queue;
 use crate::selection::Selection;
 use agent_cli::commands::common_args::CommonArgs;
+use agent_config::flag_values::{parse_seconds, parse_seconds_within};
 use agent_core::failure::FailureKind;
 use agent_core::fleet::{TaskRecord, TaskState};
 use agent_messages as messages;
@@ -58,7 +59,7 @@ pub struct WaitArgs {
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
     /// Wait no longer than this
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub timeout: Option<u64>,
     /// Print one JSON document instead of a line for each task
     #[arg(long)]
@@ -90,7 +91,7 @@ pub enum TasksCommand {
     /// Show a table of the queue and of what its workers do, until Ctrl+C
     Top {
         /// Time between two looks
-        #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        #[arg(long, value_name = "TIME", default_value = "2s", value_parser = |text: &str| parse_seconds_within(text, 1..=3_600))]
         interval: u64,
     },
     /// Cancel tasks; the run of one that is under way ends

@@ -1,7 +1,7 @@
 //! Arguments of `agent worker`. With `--hub`, `--mode` may name the activations that it performs instead of a permission mode.
 
 use agent_cli::commands::client_run::ClientArgs;
-use agent_config::flag_values::parse_mode;
+use agent_config::flag_values::{parse_mode, parse_seconds};
 use agent_core::hub::{ActivationKind, Lane};
 use agent_engine::policy::Mode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -29,7 +29,7 @@ pub struct WorkerOptions {
     #[arg(long)]
     pub hub: bool,
     /// After SIGTERM or Ctrl+C: time for the tasks under way to end before they are given back
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_seconds)]
     pub grace: u64,
     /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
     #[arg(long, value_name = "URL")]
