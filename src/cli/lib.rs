@@ -5,12 +5,13 @@ pub mod commands;
 pub mod described;
 
 use crate::args::{Cli, Command};
+use crate::commands::chat::args::ChatArgs;
 use crate::commands::eval::EvalAction;
 use crate::commands::{
     agents, apply_patch, approvals, approve, chain, chat, completions, config, consolidate, demo, diff,
-    doctor, eval, help, history, import, init, loop_command, man, mcp, memory, models, parallel, pipeline,
-    policy, program, redo, replay, report, review, run, schema, sessions, skills, start, stats, tools, trust,
-    undo, work,
+    doctor, eval, first_model, help, history, import, init, loop_command, man, mcp, memory, models, parallel,
+    pipeline, policy, program, redo, replay, report, review, run, schema, sessions, skills, start, stats,
+    tools, trust, undo, work,
 };
 use crate::described::Described;
 use agent_bridges::{acp, claude, exec, serve};
@@ -61,7 +62,7 @@ pub fn run_program<P: Parser>(perform: impl FnOnce(&App, P) -> AppResult<u8>) ->
 /// Runs a parsed command and returns its exit code.
 pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
-        Command::Chat(Described(args)) => return code(app, chat::chat(app, args)),
+        Command::Chat(Described(args)) => return code(app, begin_chat(app, args)),
         Command::Run(Described(args)) => return run::run(app, args),
         Command::Exec(Described(args)) => return exec::exec(app, &args),
         Command::Review(Described(args)) => return review::review(app, &args),
@@ -135,6 +136,14 @@ pub fn parse_and_run(app: &App, words: Vec<String>) -> AppResult<u8> {
             Err(AppError::new(FailureKind::Usage, text.trim_end().trim_start_matches("error: ").to_owned()))
         }
     }
+}
+
+/// Starts a conversation; a new one without a model asks for it first.
+fn begin_chat(app: &App, args: ChatArgs) -> AppResult<u8> {
+    if !args.last && args.resume.is_none() {
+        first_model::ask_if_missing(app, &args.options.request().effective_overrides())?;
+    }
+    chat::chat(app, args)
 }
 
 fn finish(app: &App, outcome: AppResult<()>) -> u8 {

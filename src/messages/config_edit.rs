@@ -49,3 +49,22 @@ pub fn config_needs_trust(key: &str) -> String {
 pub fn config_overridden(key: &str, origin: &str) -> String {
     format!("{key} has no effect here: {origin} sets it too and has precedence")
 }
+
+/// Heading of the models that were found at the first start.
+pub const FIRST_MODEL_FOUND: &str = "No model is configured. Found on this machine:";
+
+/// Line about a model that was found by the key in `variable`, else on a local server.
+pub fn first_model_line(number: usize, model: &str, variable: Option<&str>) -> String {
+    let found = variable.map_or_else(|| "local server".to_owned(), |variable| format!("key in {variable}"));
+    format!("  {number}  {model:<32} {found}")
+}
+
+/// Question which of the models to store.
+pub fn first_model_question(count: usize) -> String {
+    format!("Store which one? 1-{count} (Enter: 1, Esc: none) ")
+}
+
+/// Question for the name of a model.
+pub fn first_model_name(provider: &str) -> String {
+    format!("Name of the {provider} model: ")
+}

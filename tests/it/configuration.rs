@@ -3,6 +3,7 @@
 use crate::support::kernel::without_warning;
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
+use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -838,4 +839,63 @@ fn u18_links_are_followed_for_the_user_and_not_out_of_a_project() {
     let done = lab.agent(&["config", "set", "--project", "mode", "confirm-all"]).exits(3);
     assert!(done.stderr.contains("leaves the workspace"), "{}", done.stderr);
     assert_eq!(lab.read("../dotfiles/agent.yaml"), "# mine\nmode: confirm-all\n");
+}
+
+/// A user without a model who has a key of xAI, at whose address `server` answers.
+fn with_a_key(server: &Server) -> Lab {
+    let providers = format!("# mine\nllm:\n  providers:\n    xai: {{base: '{}'}}\n", server.url());
+    Lab::new().config(&providers).env("XAI_API_KEY", KEY)
+}
+
+#[test]
+fn u18_the_first_run_at_a_terminal_asks_for_the_model_and_stores_it() {
+    let server = Server::done();
+    let lab = with_a_key(&server).env("MISTRAL_API_KEY", KEY);
+    let before = user_file(&lab);
+    let mut screen = AtTerminal::launch(lab.command(&["run", "task"]));
+    let shown = screen.see("question", |text| text.contains("Store which one?"));
+    assert!(shown.contains("No model is configured. Found on this machine:"), "{shown}");
+    assert!(
+        shown.contains("1  mistral/devstral-latest") && shown.contains("key in MISTRAL_API_KEY"),
+        "{shown}"
+    );
+    screen.types("2\r");
+    let done = screen.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "done\n"), "{}", done.stderr);
+    assert!(done.stderr.contains(":5: llm.model = xai/grok-4.7  (was not set)"), "{}", done.stderr);
+    assert_eq!(user_file(&lab), format!("{before}  model: xai/grok-4.7\n"));
+    assert_eq!(server.requests()[0].body["model"], "grok-4.7");
+    let again = AtTerminal::launch(lab.command(&["run", "task", "--model", "xai/other"])).finish();
+    assert!(!again.stderr.contains("Store which one?"), "{}", again.stderr);
+}
+
+#[test]
+fn u18_without_an_answer_or_a_terminal_nothing_is_stored() {
+    let server = Server::done();
+    let lab = with_a_key(&server);
+    let before = user_file(&lab);
+    let mut screen = AtTerminal::launch(lab.command(&["run", "task"]));
+    screen.see("question", |text| text.contains("Store which one?"));
+    screen.types("\u{1b}");
+    let done = screen.finish();
+    assert!(done.code == Some(3) && done.stderr.contains("add --model xai/NAME"), "{}", done.stderr);
+    let done = lab.agent(&["run", "task"]).exits(3);
+    assert!(!done.stderr.contains("Found on this machine"), "{}", done.stderr);
+    assert_eq!(user_file(&lab), before);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn u18_a_bare_start_asks_for_the_model_and_begins_a_conversation() {
+    let server = Server::done();
+    let lab = with_a_key(&server);
+    let mut screen = AtTerminal::launch_controlled(&lab.command(&[]));
+    screen.see("question", |text| text.contains("Store which one?"));
+    screen.types("7\r");
+    screen.see("second question", |text| text.matches("Store which one?").count() == 2);
+    screen.types("\r");
+    screen.prompt(1);
+    assert!(user_file(&lab).ends_with("  model: xai/grok-4.7\n"));
+    screen.types("\u{4}");
+    assert_eq!(screen.finish().code, Some(0));
 }

@@ -33,7 +33,8 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> AppRes
     match command {
         ConfigCommand::Get { key, project } => return get(app, common, key, *project),
         ConfigCommand::Set { key, value, project } => {
-            return set(&ConfigFile::read(app, common, *project)?, app, key, value);
+            let line = set(&ConfigFile::read(app, common, *project)?, app, key, value)?;
+            return print(&app.terminal, &line);
         }
         ConfigCommand::Unset { key, project } => {
             return unset(&ConfigFile::read(app, common, *project)?, app, key);
@@ -117,11 +118,11 @@ fn get(app: &App, common: &CommonArgs, key: &str, is_project: bool) -> AppResult
     print(&app.terminal, &app.redactor(&loaded.settings).text(&text))
 }
 
-/// Sets a key in `file` and prints its place with the values before and after.
+/// Sets a key in `file` and returns a line about its place, with the values before and after.
 ///
 /// # Errors
 /// Fails for an unknown key, a wrong value, and a file that cannot be changed.
-pub fn set(file: &ConfigFile<'_>, app: &App, key: &str, value: &str) -> AppResult<()> {
+pub fn set(file: &ConfigFile<'_>, app: &App, key: &str, value: &str) -> AppResult<String> {
     let value = validate::value_of_text(rules()?, key, value).map_err(wrong)?;
     let edit = yaml_edit::set(&file.text, key, &value).map_err(|error| file.refused(error))?;
     file.replace(&edit.text, &[key])?;
@@ -129,7 +130,7 @@ pub fn set(file: &ConfigFile<'_>, app: &App, key: &str, value: &str) -> AppResul
     let old = edit.old.as_ref().map(shown);
     let line =
         messages::config_set(&format!("{}:{}", file.shown, edit.line), key, &shown(&value), old.as_deref());
-    print(&app.terminal, &app.redact(&line))
+    Ok(app.redact(&line))
 }
 
 /// Removes a key from `file` and prints its place with the value before.

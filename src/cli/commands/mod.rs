@@ -16,6 +16,7 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod eval;
+pub mod first_model;
 pub mod help;
 pub mod history;
 pub mod import;

@@ -1,5 +1,6 @@
 //! `agent run` and `agent resume`: opens the session, runs the agent, and reports the result.
 
+use crate::commands::first_model::ask_if_missing;
 use crate::commands::run_args::{ResumeArgs, RunArgs};
 use agent_core::failure::FailureKind;
 use agent_run::app::App;
@@ -17,7 +18,9 @@ pub fn run(app: &App, args: RunArgs) -> u8 {
         Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
     let task =
         read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history, preparation });
-    run_task(app, RunRequest { prompt_is_data, ..args.options.request() }, task)
+    let request = RunRequest { prompt_is_data, ..args.options.request() };
+    let task = task.and_then(|task| ask_if_missing(app, &request.effective_overrides()).map(|()| task));
+    run_task(app, request, task)
 }
 
 /// Runs `agent resume` and returns the exit code.

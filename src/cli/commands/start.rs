@@ -1,13 +1,13 @@
-//! Bare `agent`: a conversation at a terminal with a configured model, else five lines on what to do next on this machine.
+//! Bare `agent`: a conversation at a terminal with a configured or chosen model, else five lines on what to do next on this machine.
 
 use crate::commands::chat::args::ChatArgs;
 use crate::commands::chat::chat;
+use crate::commands::first_model::{ask_if_missing, providers_with_keys};
 use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
-use agent_llm::connect::non_empty_variable;
 use agent_llm::discovery::{self, LocalServer};
-use agent_llm::provider_table::{self, Provider};
+use agent_llm::provider_table;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
@@ -51,11 +51,12 @@ pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Starts a conversation if there is a terminal and a configured model, else prints the first screen; returns the exit code.
+/// Starts a conversation if there is a terminal and a model, which is asked for at the first start; else prints the first screen; returns the exit code.
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
 pub fn start(app: &App) -> AppResult<u8> {
+    ask_if_missing(app, &Overrides::default())?;
     let loaded = app.load(&Overrides::default())?;
     if app.terminal.can_ask() && loaded.settings.llm.model.is_some() {
         return chat(app, ChatArgs::default());
@@ -73,18 +74,6 @@ fn print_first_screen(app: &App, settings: &Settings) -> AppResult<()> {
         &app.terminal,
         &first_screen(&providers_with_keys(app, &table), &servers, settings.llm.model.as_deref()),
     )
-}
-
-/// Returns each provider that has a key, with the variable that holds it.
-fn providers_with_keys<'a>(app: &App, table: &'a [Provider]) -> Vec<(&'a str, &'a str)> {
-    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
-    let key_of = |provider: &'a Provider| {
-        let set = provider.keys.iter().find(|name| non_empty_variable(&variable, name).is_some())?;
-        Some((provider.name.as_str(), set.as_str()))
-    };
-    let mut found: Vec<(&str, &str)> = table.iter().filter_map(key_of).collect();
-    found.dedup_by_key(|(_, variable)| *variable);
-    found
 }
 
 fn first_screen(keys: &[(&str, &str)], servers: &[LocalServer], model: Option<&str>) -> String {
@@ -120,6 +109,7 @@ fn first_screen(keys: &[(&str, &str)], servers: &[LocalServer], model: Option<&s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent_llm::provider_table::Provider;
 
     fn server() -> LocalServer {
         let provider = Provider { name: "ollama".into(), ..Provider::default() };
