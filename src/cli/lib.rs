@@ -3,6 +3,7 @@
 pub mod args;
 pub mod commands;
 pub mod described;
+mod pager;
 
 use crate::args::{Cli, Command};
 use crate::commands::chat::args::ChatArgs;
@@ -116,7 +117,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Schema { what } => schema::schema(&app.terminal, what),
         Command::Man { dir } => man::man(app, dir.as_deref()),
         Command::Completions { shell } => completions::completions(&app.terminal, shell),
-        Command::Help { topic } => help::help(&app.terminal, topic.as_deref()),
+        Command::Help { topic } => help::help(app, topic.as_deref()),
     };
     finish(app, outcome)
 }

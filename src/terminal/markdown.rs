@@ -16,6 +16,11 @@ const MIN_COLUMNS: usize = 10;
 const MAX_BLOCK_BYTES: usize = 8 * 1024;
 /// Rows of the screen that a paragraph may take while it is drawn again; of a longer one the first rows are finished.
 const MAX_DRAWN: usize = 12;
+/// Before code in a document.
+const CODE_INDENT: &str = "    ";
+/// What is Markdown here besides `CommonMark`.
+const EXTENSIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_TASKLISTS).union(Options::ENABLE_STRIKETHROUGH);
 
 /// Writes a stream of Markdown to standard output; without colour, writes it unchanged.
 #[derive(Debug, Default)]
@@ -231,14 +236,13 @@ fn render(source: &str, width: usize) -> Vec<Row> {
         line.get(spaces..).unwrap_or_default()
     });
     let source: String = lines.collect();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
-    let mut renderer =
-        Renderer { source: &source, width, first: indent.clone(), rest: indent, ..Renderer::default() };
-    for (event, range) in Parser::new_ext(&source, options).into_offset_iter() {
-        renderer.event(event, range);
-    }
-    renderer.end_text();
-    renderer.rows
+    Renderer { source: &source, width, first: indent.clone(), rest: indent, ..Renderer::default() }.rows()
+}
+
+/// Returns the rows of a whole document on a terminal of `width` columns: the lines of a paragraph are joined and wrapped anew, code is indented, and a
+/// blank row stands between blocks.
+pub fn document_rows(source: &str, width: usize) -> Vec<Row> {
+    Renderer { source, width, is_document: true, ..Renderer::default() }.rows()
 }
 
 /// Turns the events of a block into rows.
@@ -265,9 +269,19 @@ struct Renderer<'a> {
     table: Vec<Vec<String>>,
     is_code: bool,
     in_table: bool,
+    /// Whether the source is a whole document, whose line breaks are no breaks of its text.
+    is_document: bool,
 }
 
 impl Renderer<'_> {
+    fn rows(mut self) -> Vec<Row> {
+        for (event, range) in Parser::new_ext(self.source, EXTENSIONS).into_offset_iter() {
+            self.event(event, range);
+        }
+        self.end_text();
+        self.rows
+    }
+
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag, &range),
@@ -284,6 +298,7 @@ impl Renderer<'_> {
                 self.end_text();
             }
             Event::SoftBreak | Event::HardBreak if self.in_table => self.push(" "),
+            Event::SoftBreak if self.is_document => self.push(" "),
             Event::SoftBreak | Event::HardBreak => self.end_text(),
             Event::Rule => self.rows.push(vec![(Style::Dim, "─".repeat(RULE_COLUMNS.min(self.width)))]),
             Event::TaskListMarker(is_done) => {
@@ -299,23 +314,32 @@ impl Renderer<'_> {
 
     fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
         match tag {
-            Tag::Heading { .. } => self.styles.push(Style::Bold),
+            Tag::Heading { .. } => {
+                self.separate();
+                self.styles.push(Style::Bold);
+            }
+            Tag::Paragraph => self.separate(),
             Tag::BlockQuote(_) => {
                 self.end_text();
+                self.separate();
                 self.indent("│ ", "│ ");
                 self.styles.push(Style::Dim);
             }
             Tag::List(number) => {
                 self.end_text();
+                if self.lists.is_empty() {
+                    self.separate();
+                }
                 self.lists.push(number);
             }
             Tag::Item => self.start_item(),
             Tag::CodeBlock(kind) => {
                 self.end_text();
+                self.separate();
                 self.is_code = true;
-                // Indented text is no code here: it is text of an item whose beginning is finished.
-                let style = if matches!(kind, CodeBlockKind::Indented) { Style::Plain } else { Style::Code };
-                self.styles.push(style);
+                // In a part of a document, indented text is no code: it is text of an item whose beginning is finished.
+                let is_text = matches!(kind, CodeBlockKind::Indented) && !self.is_document;
+                self.styles.push(if is_text { Style::Plain } else { Style::Code });
             }
             Tag::Emphasis | Tag::Strong | Tag::Strikethrough => {
                 let is_literal = tag == Tag::Strikethrough || !self.is_clear(range);
@@ -334,10 +358,19 @@ impl Renderer<'_> {
             }
             Tag::Table(_) => {
                 self.end_text();
+                self.separate();
                 self.in_table = true;
             }
             Tag::TableHead | Tag::TableRow => self.table.push(Vec::new()),
             _ => {}
+        }
+    }
+
+    /// Puts a blank row before a block of a document, unless the block begins an item.
+    fn separate(&mut self) {
+        if self.is_document && self.first == self.rest && self.rows.last().is_some_and(|row| !row.is_empty())
+        {
+            self.rows.push(Row::new());
         }
     }
 
@@ -415,10 +448,31 @@ impl Renderer<'_> {
     fn push_as(&mut self, style: Style, text: &str) {
         if self.is_code {
             for line in text.lines() {
-                self.rows.push(vec![(Style::Plain, self.rest.clone()), (style, line.to_owned())]);
+                if self.is_document {
+                    self.push_code(style, line);
+                } else {
+                    self.rows.push(vec![(Style::Plain, self.rest.clone()), (style, line.to_owned())]);
+                }
             }
         } else {
             self.text.push((style, text.to_owned()));
+        }
+    }
+
+    /// Shows a line of code in a document; one that is too long goes on in rows with more indent.
+    fn push_code(&mut self, style: Style, line: &str) {
+        let text = line.trim_start();
+        let lead = format!("{}{CODE_INDENT}{}", self.rest, line.strip_suffix(text).unwrap_or_default());
+        let rest = format!("{lead}{CODE_INDENT}");
+        let is_whole = columns(&lead) + columns(text) <= self.width;
+        let room = if is_whole { self.width } else { self.width.saturating_sub(columns(&rest)) };
+        let rows = wrap(&vec![(style, text.to_owned())], room.max(MIN_COLUMNS));
+        if rows.is_empty() {
+            self.rows.push(Row::new());
+        }
+        for (at, mut row) in rows.into_iter().enumerate() {
+            row.insert(0, (Style::Plain, if at == 0 { lead.clone() } else { rest.clone() }));
+            self.rows.push(row);
         }
     }
 

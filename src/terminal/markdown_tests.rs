@@ -228,3 +228,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn u20_a_document_is_wrapped_anew_and_has_blank_rows_between_its_blocks() {
+    let source = "# Title\nThe first\nsentence.\n\n- an item that\n  goes on\n- `two`\n\n  its paragraph\n\n      code --long-opt\n\n      more\n\n| a | b |\n|---|---|\n| c | d |\n";
+    let shown: Vec<String> = document_rows(source, 20)
+        .iter()
+        .map(|row| row.iter().map(|(_, text)| text.as_str()).collect::<String>())
+        .collect();
+    let expected = [
+        "Title",
+        "",
+        "The first sentence.",
+        "",
+        "• an item that goes",
+        "  on",
+        "• two",
+        "",
+        "  its paragraph",
+        "",
+        "      code",
+        "          --long-opt",
+        "",
+        "      more",
+        "",
+        "a │ b",
+        "──┼──",
+        "c │ d",
+    ];
+    assert_eq!(shown, expected);
+}

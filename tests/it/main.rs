@@ -51,6 +51,7 @@ mod fuzz;
 mod git_repositories;
 mod guardrails;
 mod health;
+mod help;
 mod hidden_paths;
 mod history_file;
 mod hook_scripts;

@@ -734,7 +734,11 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
         is_harmless(&page);
     }
     let unknown = Lab::with_a_txt().agent(&["help", "jsn"]).exits(3);
-    assert!(unknown.stderr.contains("`jsn`") && unknown.stderr.contains("exit-codes"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("`jsn`") && unknown.stderr.contains("did you mean `json`?"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! `agent help`: the manual, embedded.
 
+use crate::pager::print_page;
+use agent_config::error::did_you_mean;
 use agent_core::failure::FailureKind;
+use agent_messages as messages;
+use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
-use agent_terminal::Terminal;
+use agent_terminal::markdown::document_rows;
 use std::fmt::Write;
 
 /// Creates the entry of the page on a topic, which names its file.
@@ -70,18 +74,21 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("structured", "answers that fit a JSON Schema"),
 ];
 
-/// Prints the page on `topic`, or the list of topics.
+/// Prints the page on `topic`, or the list of topics; on a terminal wrapped to its width, and with a pager if it is longer than the screen.
 ///
 /// # Errors
 /// When there is no such topic, or standard output cannot be written.
-pub fn help(terminal: &Terminal, topic: Option<&str>) -> AppResult<()> {
-    let Some(topic) = topic else { return print(terminal, &topics()) };
+pub fn help(app: &App, topic: Option<&str>) -> AppResult<()> {
+    let Some(topic) = topic else { return print(&app.terminal, &topics()) };
     let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) else {
-        let message = format!("there is no help on `{topic}`.\n{}", topics());
-        return Err(AppError::new(FailureKind::Usage, message.trim_end()));
+        let similar = did_you_mean(topic, PAGES.iter().map(|(name, _, _)| *name));
+        return Err(AppError::new(FailureKind::Usage, messages::unknown_topic(topic, similar.as_deref())));
     };
-    let shown: Vec<&str> = text.lines().filter(|line| !line.starts_with("<!--")).collect();
-    print(terminal, &shown.join("\n"))
+    let text: String = text.split_inclusive('\n').filter(|line| !line.starts_with("<!--")).collect();
+    match app.terminal.output_size() {
+        Some(size) => print_page(app, &document_rows(&text, size.width), size),
+        None => print(&app.terminal, &text),
+    }
 }
 
 fn topics() -> String {

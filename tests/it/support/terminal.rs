@@ -61,6 +61,11 @@ impl AtTerminal {
         Self::launch_with(command, false)
     }
 
+    /// Starts `command` with all three streams at a terminal.
+    pub fn launch_on_screen(command: Command) -> Self {
+        Self::launch_with(command, true)
+    }
+
     /// The same; standard output is the terminal too if `shows_stdout`.
     fn launch_with(mut command: Command, shows_stdout: bool) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();

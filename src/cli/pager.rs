@@ -1,0 +1,48 @@
+//! Shows text that is longer than the screen with the user's pager.
+
+use agent_core::failure::FailureKind;
+use agent_process::pager::replace_with_pager;
+use agent_process::program;
+use agent_run::app::App;
+use agent_run::error::{AppError, AppResult};
+use agent_terminal::TerminalSize;
+use agent_terminal::preview::Row;
+use std::path::Path;
+
+/// The pager of those who have not chosen one.
+const DEFAULT_PAGER: &str = "less";
+/// The pager that shows a text at once, as no pager does.
+const NO_PAGER: &str = "cat";
+
+/// Prints rows on a terminal of `size`: where they do not fit on its screen, with the pager that `PAGER` names, else with `less`, if there is one. A pager
+/// takes the place of this program.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print_page(app: &App, rows: &[Row], size: TerminalSize) -> AppResult<()> {
+    // One row is for the prompt of the shell.
+    if rows.len() >= size.height
+        && let Some(pager) = pager(app)
+    {
+        let text = app.terminal.painted(rows);
+        // Only a pager that cannot be started comes back.
+        let _error = replace_with_pager(&pager, &text, app.environment.variables());
+    }
+    app.terminal.print_rows(rows).map(drop).map_err(|error| {
+        AppError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+    })
+}
+
+fn pager(app: &App) -> Option<String> {
+    let variables = app.environment.variables();
+    if variables.get("TERM").is_some_and(|term| term == "dumb") {
+        return None;
+    }
+    if let Some(chosen) = variables.get("PAGER") {
+        return Some(chosen.trim())
+            .filter(|pager| !pager.is_empty() && *pager != NO_PAGER)
+            .map(str::to_owned);
+    }
+    let found = program::find(DEFAULT_PAGER, app.environment.get("PATH"), Path::new("."))?;
+    Some(format!("{} -FRX", shlex::try_quote(found.to_str()?).ok()?))
+}
