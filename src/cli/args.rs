@@ -1,4 +1,4 @@
-//! Definition of the command line: commands, flags and the groups in which `--help` lists them.
+//! Definition of the command line: commands, their flags, and the lists of commands in the help.
 
 use crate::commands::chain::ChainArgs;
 use crate::commands::chat::args::ChatArgs;
@@ -27,6 +27,7 @@ use agent_bridges::exec::args::ExecArgs;
 use agent_config::flag_values::parse_mode;
 use agent_core::file_change::RestoreDirection;
 use agent_engine::policy::Mode;
+use agent_messages as messages;
 use agent_run::restore::RestoreRequest;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
@@ -41,7 +42,7 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
+/// The groups of commands in `agent help commands`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Work",
@@ -73,23 +74,46 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Machine-readable", &["serve", "exec", "apply-patch", "schema", "man", "completions"]),
 ];
 
+/// The commands of `agent --help`, in order: those of every day.
+const USUAL: [&str; 12] = [
+    "run", "chat", "resume", "sessions", "diff", "undo", "init", "doctor", "models", "config", "demo", "help",
+];
+
 impl Cli {
-    /// Returns the definition of the command line whose help lists the commands in groups.
-    pub fn grouped_command() -> clap::Command {
+    /// Returns the definition of the command line whose help lists the usual commands.
+    pub fn overview() -> clap::Command {
         let command = Self::command();
-        let mut text = String::new();
-        for (group, names) in GROUPS {
-            let _ = writeln!(text, "{group}:");
-            for name in names {
-                let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-                let _ = writeln!(text, "  {name:<12} {}", about.cloned().unwrap_or_default());
-            }
-            text.push('\n');
+        let mut text = String::from("Commands:\n");
+        for name in USUAL {
+            let _ = writeln!(text, "  {name:<8}  {}", about(&command, name));
         }
+        let more = messages::MORE_HELP;
         let template =
-            format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{text}Options:\n{{options}}{{after-help}}");
+            format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{text}\nOptions:\n{{options}}\n\n{more}");
         command.help_template(template)
     }
+
+    /// Returns the page of the manual that lists all commands in groups.
+    pub fn commands_page() -> String {
+        let command = Self::command();
+        let mut text = format!("# Commands\n\n{}\n", messages::COMMANDS_PAGE);
+        for (group, names) in GROUPS {
+            let _ = writeln!(text, "\n## {group}\n");
+            for name in names {
+                let _ = writeln!(text, "- `{name}`: {}", about(&command, name));
+            }
+        }
+        text
+    }
+
+    /// Checks whether `name` is a command.
+    pub fn has_command(name: &str) -> bool {
+        Self::command().find_subcommand(name).is_some()
+    }
+}
+
+fn about(command: &clap::Command, name: &str) -> String {
+    command.find_subcommand(name).and_then(clap::Command::get_about).cloned().unwrap_or_default().to_string()
 }
 
 /// The commands. The arguments of a command are built when it is chosen, which saves 1 ms at each start.
@@ -224,7 +248,7 @@ pub enum Command {
     Exec(Described<ExecArgs>),
     /// Apply a patch under the same rules and hooks as the tool
     ApplyPatch(Described<PatchArgs>),
-    /// Write instructions and a configuration for this project from a preset
+    /// Write instructions and a configuration for this project
     Init(Described<InitArgs>),
     /// Import settings of Claude Code or Codex
     Import(Described<ImportArgs>),

@@ -27,6 +27,9 @@ use clap::error::ErrorKind as ClapError;
 use clap::{FromArgMatches, Parser};
 use std::ffi::OsString;
 
+/// Rows of a help that is shown at once also where the screen has a row less, such as that of `-h`.
+const MAX_SHORT_HELP: usize = 25;
+
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
     run_arguments(&agent_run::program::start(), std::env::args_os().collect()).into()
@@ -42,7 +45,7 @@ pub fn run_arguments(app: &App, arguments: Vec<OsString>) -> u8 {
             Err(error) => print_parse_error(app, &error),
         };
     }
-    let matches = Cli::grouped_command().try_get_matches_from(arguments);
+    let matches = Cli::overview().try_get_matches_from(arguments);
     match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command: Some(command) }) => run_command_line(app, command),
         Ok(Cli { command: None }) => code(app, start::start(app)),
@@ -164,7 +167,9 @@ fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
         ClapError::DisplayHelp | ClapError::DisplayVersion => {
-            print(&app.terminal, &text).map_or(ExitCode::Failed, |()| ExitCode::Success).code()
+            let is_short = text.lines().count() <= MAX_SHORT_HELP;
+            let printed = if is_short { print(&app.terminal, &text) } else { pager::print_long(app, &text) };
+            printed.map_or(ExitCode::Failed, |()| ExitCode::Success).code()
         }
         _ => {
             app.notify(Style::Plain, &app.redact(text.trim_end()));

@@ -5,8 +5,9 @@ use agent_process::pager::replace_with_pager;
 use agent_process::program;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
-use agent_terminal::TerminalSize;
+use agent_run::output::print;
 use agent_terminal::preview::Row;
+use agent_terminal::{Style, TerminalSize};
 use std::path::Path;
 
 /// The pager of those who have not chosen one.
@@ -31,6 +32,21 @@ pub fn print_page(app: &App, rows: &[Row], size: TerminalSize) -> AppResult<()> 
     app.terminal.print_rows(rows).map(drop).map_err(|error| {
         AppError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
     })
+}
+
+/// Prints lines: on a terminal with a pager if they do not fit on its screen.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print_long(app: &App, text: &str) -> AppResult<()> {
+    let Some(size) = app.terminal.output_size() else { return print(&app.terminal, text) };
+    let row = |line: &str| vec![(if is_heading(line) { Style::Bold } else { Style::Plain }, line.to_owned())];
+    print_page(app, &text.lines().map(row).collect::<Vec<Row>>(), size)
+}
+
+/// Checks whether a line of a list is the name of the rows below it.
+fn is_heading(line: &str) -> bool {
+    line.ends_with(':') && !line.starts_with(' ')
 }
 
 fn pager(app: &App) -> Option<String> {

@@ -72,3 +72,77 @@ fn u20_an_unknown_topic_is_answered_with_the_nearest_one() {
     assert!(unknown.stderr.contains("`agent help` lists the topics"), "{}", unknown.stderr);
     assert_eq!(unknown.stderr.lines().count(), 1, "{}", unknown.stderr);
 }
+
+/// The rows of the help of `args`, as they are on the screen.
+fn rows(args: &[&str]) -> Vec<String> {
+    let seen = shown(&at_terminal(&Lab::new(), args, &[("PAGER", "cat")]));
+    seen.lines().map(str::to_owned).collect()
+}
+
+/// The options that begin a row.
+fn options(rows: &[String]) -> usize {
+    rows.iter().filter(|row| row.trim_start().starts_with('-')).count()
+}
+
+#[test]
+fn u20_the_short_help_of_run_and_chat_fits_the_screen_and_names_a_dozen_options() {
+    for command in ["run", "chat"] {
+        let short = rows(&[command, "-h"]);
+        assert!(short.len() <= 25 && short.iter().all(|row| row.chars().count() <= 80), "{short:#?}");
+        assert_eq!(options(&short), 12, "{short:#?}");
+        assert!(short.iter().any(|row| row.contains("--model <MODEL>   Model: ")), "{short:#?}");
+    }
+}
+
+#[test]
+fn u20_the_long_help_of_run_and_chat_has_all_options_in_seven_groups() {
+    for (command, own) in [("run", "--history <FILE>"), ("chat", "--budget-total <USD>")] {
+        let long = rows(&[command, "--help"]);
+        let headings: Vec<&str> =
+            long.iter().filter_map(|row| row.strip_suffix(':')).filter(|row| !row.starts_with(' ')).collect();
+        let groups = ["Task", "Model", "Permissions", "Limits", "Sandbox", "Output", "CI"];
+        assert_eq!(headings, groups, "{long:#?}");
+        for option in
+            ["--config <FILE>", "--exit-code-on-partial <N>", "--allow-host <HOST[:PORT]>", own, "--help"]
+        {
+            assert!(long.iter().any(|row| row.contains(option)), "{option}: {long:#?}");
+        }
+    }
+}
+
+#[test]
+fn u20_the_manual_pages_describe_the_options_that_the_short_help_leaves_out() {
+    let lab = Lab::new();
+    lab.agent(&["man", "--dir", "pages"]).exits(0);
+    let page = fs::read_to_string(lab.ws().join("pages/agent-run.1")).unwrap();
+    assert!(page.contains("Earlier conversation"), "{page}");
+}
+
+#[test]
+fn u20_a_help_that_is_longer_than_the_screen_is_shown_with_the_pager() {
+    for (args, is_long) in
+        [(vec!["run", "--help"], true), (vec!["run", "-h"], false), (vec!["--help"], false)]
+    {
+        let written = at_terminal(&Lab::new(), &args, &[("PAGER", "echo paged")]);
+        assert_eq!(written == "paged\r\n", is_long, "{args:?}: {written}");
+    }
+}
+
+#[test]
+fn u20_the_help_shows_a_dozen_commands_and_all_of_them_on_request() {
+    let usual = rows(&["--help"]);
+    let listed = usual.iter().skip_while(|row| *row != "Commands:").skip(1).take_while(|row| !row.is_empty());
+    assert!(usual.len() < 24 && listed.count() == 12, "{usual:#?}");
+    assert!(usual.iter().any(|row| row.contains("`agent help commands` lists all commands")), "{usual:#?}");
+    let all = rows(&["help", "commands"]);
+    for row in ["Work", "Machine-readable", "• run: Run a task in the workspace"] {
+        assert!(all.iter().any(|shown| shown == row), "{row}: {all:#?}");
+    }
+    let of_a_command = Lab::new().agent(&["help", "run"]).exits(3).stderr;
+    assert!(of_a_command.contains("`agent run --help` describes this command"), "{of_a_command}");
+    let long = at_terminal(&Lab::new(), &["help"], &[("PAGER", "echo paged; cat")]);
+    assert!(
+        long.starts_with("paged\r\n") && shown(&long).lines().all(|row| row.chars().count() < 80),
+        "{long}"
+    );
+}

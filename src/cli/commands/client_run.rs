@@ -1,6 +1,6 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
-use crate::commands::run_args::RunOptions;
+use crate::commands::run_args::{LIMITS, RunOptions};
 use agent_config::flag_values::parse_usd;
 use agent_core::budget_share::BudgetCap;
 use agent_core::failure::FailureKind;
@@ -15,12 +15,12 @@ use std::rc::Rc;
 /// Arguments of the commands whose runs another program requests.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ClientArgs {
-    /// Maximum cost of all runs together; `--budget` limits each
-    #[arg(long, value_name = "USD", value_parser = parse_usd)]
-    pub budget_total: Option<f64>,
     /// Options shared with `run`; they apply to each run.
     #[command(flatten)]
     pub options: RunOptions,
+    /// Maximum cost of all runs together; `--budget` limits each
+    #[arg(long, value_name = "USD", value_parser = parse_usd, help_heading = LIMITS, hide_short_help = true)]
+    pub budget_total: Option<f64>,
 }
 
 impl ClientArgs {

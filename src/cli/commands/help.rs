@@ -1,6 +1,7 @@
 //! `agent help`: the manual, embedded.
 
-use crate::pager::print_page;
+use crate::args::Cli;
+use crate::pager::{print_long, print_page};
 use agent_config::error::did_you_mean;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
@@ -25,7 +26,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("chain", "agents that work on a task one after another"),
     page!("chat", "conversations at the terminal"),
     page!("ci", "use in CI: permissions, secrets, results"),
-    page!("commands", "shell commands: limits, background, when they end"),
+    page!("shell", "shell commands of the model: limits, background, their end"),
     page!("config", "configuration: files, layers, every key"),
     page!("consolidate", "one question to several models, with a judge"),
     page!("context", "the context window and its compaction"),
@@ -36,7 +37,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("evaluation", "self-evaluation of answers"),
     page!("fleet", "a queue of tasks and its workers"),
     page!("guardrails", "guardrails: limits, blocked commands, code and text rules"),
-    page!("health", "figures on code: complexity and length of functions, repeated blocks"),
+    page!("health", "figures on code: long and complex functions, repeated blocks"),
     (
         "hooks",
         "hooks: your programs before and after tool and model calls",
@@ -62,7 +63,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("replay", "replay of a session from its journal"),
     page!("scripted", "scripted models for tests and demos"),
     page!("security", "the sandbox: what commands can reach, what is guaranteed"),
-    page!("serve", "driving the agent from other programs: ACP, MCP, Codex, Claude Code, JSON-RPC"),
+    page!("serve", "use by editors and programs: ACP, MCP, Codex, JSON-RPC"),
     page!("sessions", "sessions: journal, resume, location"),
     page!("telemetry", "spans of a run for OpenTelemetry, off by default"),
     page!("thinking", "how hard the model thinks"),
@@ -74,28 +75,46 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("structured", "answers that fit a JSON Schema"),
 ];
 
+/// The topic whose page is made of the definition of the command line.
+const COMMANDS: (&str, &str) = ("commands", "all commands of `agent`, in groups");
+
 /// Prints the page on `topic`, or the list of topics; on a terminal wrapped to its width, and with a pager if it is longer than the screen.
 ///
 /// # Errors
 /// When there is no such topic, or standard output cannot be written.
 pub fn help(app: &App, topic: Option<&str>) -> AppResult<()> {
-    let Some(topic) = topic else { return print(&app.terminal, &topics()) };
-    let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) else {
-        let similar = did_you_mean(topic, PAGES.iter().map(|(name, _, _)| *name));
-        return Err(AppError::new(FailureKind::Usage, messages::unknown_topic(topic, similar.as_deref())));
-    };
-    let text: String = text.split_inclusive('\n').filter(|line| !line.starts_with("<!--")).collect();
+    let Some(topic) = topic else { return print_long(app, &topics()) };
+    let text = page(topic)?;
     match app.terminal.output_size() {
         Some(size) => print_page(app, &document_rows(&text, size.width), size),
         None => print(&app.terminal, &text),
     }
 }
 
+fn page(topic: &str) -> AppResult<String> {
+    if topic == COMMANDS.0 {
+        return Ok(Cli::commands_page());
+    }
+    if let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) {
+        return Ok(text.split_inclusive('\n').filter(|line| !line.starts_with("<!--")).collect());
+    }
+    let suggestion = if Cli::has_command(topic) {
+        Some(messages::help_of_command(topic))
+    } else {
+        did_you_mean(topic, entries().map(|(name, _)| name))
+    };
+    Err(AppError::new(FailureKind::Usage, messages::unknown_topic(topic, suggestion.as_deref())))
+}
+
+/// Returns each topic with one line about it.
+fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGES.iter().map(|(name, about, _)| (*name, *about)).chain([COMMANDS])
+}
+
 fn topics() -> String {
     let mut text = String::from("agent help TOPIC; the topics are:\n");
-    for (name, about, _) in PAGES {
+    for (name, about) in entries() {
         let _ = writeln!(text, "  {name:<12} {about}");
     }
-    text.push_str("`agent --help` lists the commands, `agent COMMAND --help` their flags.\n");
-    text
+    text + messages::TOPICS_END
 }

@@ -24,6 +24,7 @@ const COLUMNS: usize = 78;
 pub fn man(app: &App, directory: Option<&Path>) -> AppResult<()> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
+    let command = with_all_options(command);
     let Some(directory) = directory else { return print(&app.terminal, &page(&command)) };
     let written = std::fs::create_dir_all(directory).and_then(|()| write_pages(&command, directory));
     written.map_err(|error| {
@@ -31,6 +32,11 @@ pub fn man(app: &App, directory: Option<&Path>) -> AppResult<()> {
         AppError::new(FailureKind::Request, message)
     })?;
     print(&app.terminal, &format!("the pages are in {0}: man -l {0}/agent.1", directory.display()))
+}
+
+/// Returns a command with the descriptions of all options, also of those that `-h` leaves out.
+fn with_all_options(command: Command) -> Command {
+    command.mut_args(|arg| arg.hide_short_help(false)).mut_subcommands(with_all_options)
 }
 
 /// Writes the pages of `command` and of its subcommands.
