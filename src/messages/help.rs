@@ -1,7 +1,7 @@
 //! Texts about the manual.
 
 /// The end of `agent --help`.
-pub const MORE_HELP: &str = "`agent help commands` lists all commands, `agent COMMAND --help` their options,\n`agent help` the topics of the manual.";
+pub const MORE_HELP: &str = "`agent help commands` lists all commands, `agent COMMAND --help` their options,\n`agent help` the topics of the manual. First steps: `agent help start`.";
 
 /// The beginning of `agent help commands`.
 pub const COMMANDS_PAGE: &str =

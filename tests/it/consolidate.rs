@@ -83,7 +83,7 @@ fn a19_the_command_line_of_the_manual_holds_a_debate() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = Lab::new().agent(&on_server(&words, &server.url())).exits(0);
     assert_eq!((done.stdout.trim(), server.requests().len()), ("it is x", 4));
-    for line in ["Round 1/2: judge ", "agreed: both say x", "agent consolidate: success, done | 4 runs"] {
+    for line in ["Round 1/3: judge ", "agreed: both say x", "agent consolidate: success, done | 4 runs"] {
         assert!(done.stderr.contains(line), "{line}: {}", done.stderr);
     }
 }

@@ -4,6 +4,7 @@ use crate::support::run::Lab;
 use crate::support::terminal::{AtTerminal, shown};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Runs `agent` with all its streams at a terminal to its end; gives back what it wrote.
 fn at_terminal(lab: &Lab, args: &[&str], variables: &[(&str, &str)]) -> String {
@@ -145,4 +146,28 @@ fn u20_the_help_shows_a_dozen_commands_and_all_of_them_on_request() {
         long.starts_with("paged\r\n") && shown(&long).lines().all(|row| row.chars().count() < 80),
         "{long}"
     );
+}
+
+/// The topics to which a text refers.
+fn topics_in(text: &str) -> Vec<String> {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let after = words.split("`agent help ").skip(1).map(str::to_owned);
+    after
+        .filter_map(|rest| Some(rest.split_once('`')?.0.to_owned()))
+        .filter(|topic| topic != "TOPIC")
+        .collect()
+}
+
+#[test]
+fn u20_each_reference_of_the_manual_and_the_readme_is_to_a_topic() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = Lab::new().agent(&["help"]).exits(0).stdout;
+    let known: Vec<&str> =
+        list.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
+    let pages = fs::read_dir(root.join("config/help")).unwrap().map(|page| page.unwrap().path());
+    for path in pages.chain([root.join("README.md"), root.join("hooks/README.md")]) {
+        let topics = topics_in(&fs::read_to_string(&path).unwrap());
+        let unknown: Vec<_> = topics.iter().filter(|topic| !known.contains(&topic.as_str())).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?}", path.display());
+    }
 }

@@ -18,8 +18,12 @@ macro_rules! page {
     };
 }
 
-/// The pages: topic, one line about it, text.
+/// The pages: topic, one line about it, text. Those for the beginning come first.
 const PAGES: &[(&str, &str, &str)] = &[
+    page!("start", "the first ten minutes"),
+    page!("plan", "a plan first, then the work"),
+    page!("keys", "the keys of a conversation"),
+    page!("models", "choosing a model: names, keys, servers on this machine"),
     page!("agents", "built-in agents and agents of your own"),
     page!("approvals", "pending approvals: answer a call between runs"),
     page!("caching", "prompt caches of providers, the answer cache"),
@@ -117,4 +121,30 @@ fn topics() -> String {
         let _ = writeln!(text, "  {name:<12} {about}");
     }
     text + messages::TOPICS_END
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn u20_each_page_begins_with_a_sentence_and_up_to_three_examples() {
+        for (topic, _, text) in PAGES.iter().filter(|(topic, ..)| *topic != "hooks") {
+            let mut blocks = text.split("\n\n");
+            let [title, sentence, examples] = [(); 3].map(|()| blocks.next().unwrap_or_default());
+            assert!(title.starts_with("# ") && !title.contains('\n'), "{topic}: {title}");
+            let is_sentence = sentence.ends_with('.') && !sentence.contains(". ") && !sentence.contains('\n');
+            assert!(is_sentence, "{topic}: {sentence}");
+            let lines: Vec<&str> = examples.lines().collect();
+            let are_examples =
+                lines.iter().all(|line| line.starts_with("    ") && line.chars().count() <= 80);
+            assert!(are_examples && (1..=3).contains(&lines.len()), "{topic}: {examples}");
+        }
+    }
+
+    #[test]
+    fn u20_the_topics_of_the_beginning_are_the_first() {
+        let first: Vec<&str> = entries().map(|(name, _)| name).take(4).collect();
+        assert_eq!(first, ["start", "plan", "keys", "models"]);
+    }
 }
