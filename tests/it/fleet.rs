@@ -619,7 +619,7 @@ fn tasks_top_shows_how_many_tasks_are_in_each_state_and_what_workers_do() {
     let shown = lab.agent(&["tasks", "top"]).exits(0).stdout;
     assert!(shown.starts_with("1 queued, 1 claimed, 0 done, 0 failed"), "{shown}");
     let line: Vec<&str> = shown.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!((line[1], line[2], line[4..].join(" ").as_str()), ("a", "1", "fix it"));
+    assert_eq!((line[0], line[1], line[4..].join(" ").as_str()), ("a", "1", "fix it"));
     let doctor = lab.agent(&["doctor"]).stdout;
     assert!(doctor.contains("queue          ok: 1 queued, 1 claimed in /"), "{doctor}");
     running.signal(Signal::KILL);

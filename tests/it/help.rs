@@ -1,6 +1,7 @@
 //! The manual and the help of commands, as a person reads them on a screen of 24 rows and 80 columns.
 
-use crate::support::run::Lab;
+use crate::support::run::{KEY, Lab};
+use crate::support::server::Server;
 use crate::support::terminal::{AtTerminal, shown};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -169,5 +170,23 @@ fn u20_each_reference_of_the_manual_and_the_readme_is_to_a_topic() {
         let topics = topics_in(&fs::read_to_string(&path).unwrap());
         let unknown: Vec<_> = topics.iter().filter(|topic| !known.contains(&topic.as_str())).collect();
         assert!(unknown.is_empty(), "{}: {unknown:?}", path.display());
+    }
+}
+
+#[test]
+fn u20_sessions_and_figures_fit_80_columns() {
+    let lab = Lab::with_a_txt();
+    let server = Server::start("turns: [{text: done}]");
+    let task = "explain at length what the parser of this project does with a line that is too long";
+    let model = "openai/a-model-with-quite-a-long-name-2026-11-28";
+    lab.agent(&["run", task, "--model", model, "--api-base", &server.url(), "--api-key", KEY]).exits(0);
+    for (args, parts) in [
+        (&["sessions", "list"][..], ["ID ", "success", "explain at length what"]),
+        (&["stats"], ["MODEL ", "OUTPUT ", "openai/a-model-with"]),
+    ] {
+        let written = at_terminal(&lab, args, &[]);
+        let lines: Vec<&str> = written.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{written}");
+        assert!(parts.iter().all(|part| written.contains(part)), "{written}");
     }
 }

@@ -15,7 +15,7 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::report_file::ReportFile;
 use agent_run::session::session_store;
-use agent_terminal::one_line;
+use agent_terminal::{one_line, truncate_end};
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,6 +23,12 @@ use std::path::{Path, PathBuf};
 
 /// Maximum length of a displayed model name in characters.
 const NAME_CHARS: usize = 40;
+/// Fewest characters of a name, on a terminal that is too narrow.
+const MIN_NAME_CHARS: usize = 12;
+/// Blanks before a figure.
+const GAP: usize = 2;
+/// The headings of the figures.
+const HEADINGS: [&str; 7] = ["ANSWERS", "PROMPT", "CACHED", "OUTPUT", "COST", "CALLS", "FAILED"];
 
 /// Arguments of `agent stats`.
 #[derive(Debug, Args)]
@@ -95,7 +101,8 @@ pub fn stats(app: &App, args: &StatsArgs) -> AppResult<()> {
     } else if ids.is_empty() {
         format!("{}\n", SessionError::NoSessions)
     } else {
-        table(args.by, &count.stats)
+        let width = app.terminal.output_size().map_or(usize::MAX, |size| size.width);
+        table(args.by, &count.stats, width)
     };
     print(&app.terminal, &text)
 }
@@ -137,21 +144,32 @@ impl StatsCollector {
     }
 }
 
-fn table(by: StatsBy, stats: &Stats) -> String {
+/// Returns the figures as a table of at most `width` columns, where the names can be cut so far.
+fn table(by: StatsBy, stats: &Stats, width: usize) -> String {
     let head = match by {
         StatsBy::Session => "SESSION",
         StatsBy::Model => "MODEL",
         StatsBy::Day => "DAY (UTC)",
     };
-    let mut text = format!(
-        "{head:<40} {:>8} {:>13} {:>8} {:>11} {:>12} {:>7} {:>7}\n",
-        "ANSWERS", "PROMPT", "CACHED", "OUTPUT", "COST", "CALLS", "FAILED"
-    );
-    for (name, figures) in &stats.groups {
-        let _infallible = writeln!(text, "{}", row(&one_line(name, NAME_CHARS - 1), figures));
-    }
     let total = &stats.total;
-    let _infallible = writeln!(text, "{}", row("all", total));
+    let mut rows = vec![(head, HEADINGS.map(str::to_owned))];
+    rows.extend(stats.groups.iter().map(|(name, figures)| (name.as_str(), cells(figures))));
+    rows.push(("all", cells(total)));
+    let widths: [usize; HEADINGS.len()] = std::array::from_fn(|at| {
+        rows.iter().filter_map(|(_, cells)| cells.get(at)).map(String::len).max().unwrap_or_default()
+    });
+    let figures: usize = widths.iter().map(|width| width + GAP).sum();
+    let longest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let room = width.saturating_sub(figures).clamp(MIN_NAME_CHARS, NAME_CHARS).min(longest);
+    let mut text = String::new();
+    for (name, cells) in &rows {
+        let (name, _) = truncate_end(&one_line(name, NAME_CHARS), room);
+        let _infallible = write!(text, "{name:<room$}");
+        for (cell, width) in cells.iter().zip(widths) {
+            let _infallible = write!(text, "{cell:>0$}", width + GAP);
+        }
+        text.push('\n');
+    }
     let notes = [
         (
             total.unknown_costs,
@@ -175,19 +193,18 @@ fn table(by: StatsBy, stats: &Stats) -> String {
     text
 }
 
-/// Formats a row of the table.
-fn row(name: &str, figures: &UsageStats) -> String {
+/// Returns the cells of a row of the table.
+fn cells(figures: &UsageStats) -> [String; HEADINGS.len()] {
     let prompt = figures.usage.prompt_tokens();
     let cached = figures.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);
     let unknown = if figures.unknown_costs > 0 { "+?" } else { "" };
-    format!(
-        "{name:<40} {:>8} {:>13} {:>6} % {:>11} {:>12} {:>7} {:>7}",
+    [
         thousands(figures.answers),
         thousands(prompt),
-        cached,
+        format!("{cached} %"),
         thousands(figures.usage.output),
         format!("{}{unknown}", figures.cost_usd),
         thousands(figures.tool_calls),
         thousands(figures.tool_errors),
-    )
+    ]
 }

@@ -14,8 +14,12 @@ use tokio::time::sleep;
 
 /// Rows for tasks that workers do.
 const MAX_TASKS: usize = 20;
-/// Columns of an id and of a worker.
-const NAME_COLUMNS: usize = 36;
+/// Columns of the end of an id: its random part, which tells apart tasks that were added together.
+const ID_COLUMNS: usize = 9;
+/// Columns of a worker.
+const WORKER_COLUMNS: usize = 16;
+/// Columns of a prompt, where standard output is no terminal.
+const PROMPT_COLUMNS: usize = 80;
 
 /// Draws the table until it is interrupted; once if standard output is no terminal.
 ///
@@ -56,17 +60,18 @@ fn table(counts: &[(TaskState, u64)], tasks: &[TaskRecord], now: u64, columns: O
     let mut lines = vec![counts.join(", ")];
     if !tasks.is_empty() {
         lines.push(format!(
-            "{:<NAME_COLUMNS$}  {:<NAME_COLUMNS$}  attempt  seconds  prompt",
-            "worker", "task"
+            "{:<ID_COLUMNS$}  attempt  seconds  {:<WORKER_COLUMNS$}  prompt",
+            "task", "worker"
         ));
     }
     for task in tasks.iter().take(MAX_TASKS) {
-        let worker = one_line(task.worker.as_deref().unwrap_or_default(), NAME_COLUMNS - 1);
-        let id = one_line(&task.id, NAME_COLUMNS - 1);
+        let worker = one_line(task.worker.as_deref().unwrap_or_default(), PROMPT_COLUMNS);
+        let (worker, id) =
+            (end_of(&worker, WORKER_COLUMNS), end_of(&one_line(&task.id, PROMPT_COLUMNS), ID_COLUMNS));
         let seconds = now.saturating_sub(task.changed_at);
-        let prompt = one_line(&task.spec.prompt, columns.unwrap_or(NAME_COLUMNS));
+        let prompt = one_line(&task.spec.prompt, columns.unwrap_or(PROMPT_COLUMNS));
         lines.push(format!(
-            "{worker:<NAME_COLUMNS$}  {id:<NAME_COLUMNS$}  {:>7}  {seconds:>7}  {prompt}",
+            "{id:<ID_COLUMNS$}  {:>7}  {seconds:>7}  {worker:<WORKER_COLUMNS$}  {prompt}",
             task.attempt
         ));
     }
@@ -79,6 +84,16 @@ fn table(counts: &[(TaskState, u64)], tasks: &[TaskRecord], now: u64, columns: O
         let _infallible = writeln!(text, "{line}");
     }
     text
+}
+
+/// Returns a name, or the end of a long one, where those of one machine differ.
+fn end_of(name: &str, columns: usize) -> String {
+    let length = name.chars().count();
+    if length <= columns {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(length + 1 - columns).collect();
+    format!("…{end}")
 }
 
 #[cfg(test)]
@@ -94,9 +109,18 @@ mod tests {
         let text = table(&counts, &[task.clone()], 100, None);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["7", "queued,", "1", "claimed"]);
-        assert_eq!(lines[2], ["host-1", "t1", "1", "10", "fix", "it\\nnow"]);
+        assert_eq!(lines[2], ["t1", "1", "10", "host-1", "fix", "it\\nnow"]);
         let many = table(&counts, &vec![task; 23], 100, Some(20));
         assert_eq!(many.lines().last(), Some("and 3 more"));
         assert!(many.lines().all(|line| line.chars().count() <= 20), "{many}");
+    }
+    #[test]
+    fn u20_the_table_has_room_for_the_prompt_on_a_terminal_of_80_columns() {
+        let id = "0192e3a4-7b1c-7def-8a9b-0123456789ab";
+        let mut task = TaskRecord::new(id, 1, &TaskSpec::new("add tests for the parser", "/", 2), 10);
+        task.claim("a-host-with-a-long-name.example.org-12345-7", 90);
+        let text = table(&[(TaskState::Claimed, 1)], &[task], 100, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("\n…456789ab ") && text.contains("add tests for the parser\n"), "{text}");
     }
 }

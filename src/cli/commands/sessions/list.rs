@@ -4,17 +4,28 @@ use super::args::ListArgs;
 use super::{CommandContext, TASK_CHARS, unreadable};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
-use agent_core::stop_reason::StopReason;
+use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
 use agent_report::json;
 use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_run::session_list::{ListedSession, sessions_of_gone_workspaces};
-use agent_terminal::one_line;
+use agent_terminal::{one_line, truncate_end};
 use std::fmt::Write;
 
 /// Characters of the path of a workspace.
 const PATH_CHARS: usize = 1000;
+
+/// Columns before the task, where there is room for all.
+const WIDE: usize = 87;
+/// Columns before the task on a terminal that is not wide.
+const NARROW: usize = 56;
+/// Fewest columns of the task.
+const MIN_TASK: usize = 20;
+/// Bytes of the year and the dash after it.
+const YEAR: usize = 5;
+/// The status of a session without an end.
+const UNFINISHED: &str = "unfinished";
 
 /// Prints the sessions; reads only those that are printed.
 ///
@@ -36,8 +47,8 @@ pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) 
     if entries.is_empty() {
         return print(context.terminal, "no session in this workspace yet; `agent run \"…\"` starts one\n");
     }
-    let mut text =
-        format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST");
+    let columns = Columns::for_width(context.terminal.output_size().map(|size| size.width));
+    let mut text = columns.head();
     let mut workspace = None;
     for entry in &entries {
         if entry.workspace.is_some() && entry.workspace != workspace {
@@ -45,16 +56,7 @@ pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) 
             let path = one_line(workspace.as_deref().unwrap_or_default(), PATH_CHARS);
             let _infallible = writeln!(text, "{}", messages::sessions_of_gone_workspace(&path));
         }
-        let _infallible = writeln!(
-            text,
-            "{:<24} {:<16} {:<26} {:>5} {:>9}  {}",
-            entry.id,
-            messages::minute(entry.last_ms),
-            status(entry),
-            entry.steps,
-            entry.cost_usd.map_or_else(|| "-".to_owned(), |cost| cost.to_string()),
-            one_line(&entry.task, TASK_CHARS),
-        );
+        text.push_str(&columns.row(entry));
     }
     if ids.next().is_some() {
         text.push_str("There are older ones: --all, or --limit N\n");
@@ -67,7 +69,50 @@ fn entry(context: &CommandContext<'_>, id: String) -> AppResult<ListedSession> {
     ListedSession::read(&context.store, &context.redactor, id).map_err(|error| unreadable(&path, &error))
 }
 
+/// The columns of the list.
+struct Columns {
+    /// Whether there is room for the year, the reason of the end and the steps.
+    is_wide: bool,
+    /// Columns of the task.
+    task: usize,
+}
+
+impl Columns {
+    /// Returns the columns for a terminal that is `width` columns wide, or for a file.
+    fn for_width(width: Option<usize>) -> Self {
+        let width = width.unwrap_or(WIDE + TASK_CHARS);
+        if width >= WIDE + MIN_TASK {
+            Self { is_wide: true, task: (width - WIDE).min(TASK_CHARS) }
+        } else {
+            Self { is_wide: false, task: width.saturating_sub(NARROW).max(MIN_TASK) }
+        }
+    }
+
+    fn head(&self) -> String {
+        if self.is_wide {
+            format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST")
+        } else {
+            format!("{:<22} {:<11} {:<10} {:>8}  TASK\n", "ID", "LAST (UTC)", "STATUS", "COST")
+        }
+    }
+
+    fn row(&self, entry: &ListedSession) -> String {
+        let (id, last) = (&entry.id, messages::minute(entry.last_ms));
+        let cost = entry.cost_usd.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+        let (task, _) = truncate_end(&one_line(&entry.task, TASK_CHARS), self.task);
+        let steps = entry.steps;
+        if self.is_wide {
+            format!("{id:<24} {last:<16} {:<26} {steps:>5} {cost:>9}  {task}\n", status(entry))
+        } else {
+            // The year stands in the id.
+            let day = last.get(YEAR..).unwrap_or_default();
+            let status = entry.status.map_or(UNFINISHED, Status::name);
+            format!("{id:<22} {day:<11} {status:<10} {cost:>8}  {task}\n")
+        }
+    }
+}
+
 fn status(entry: &ListedSession) -> String {
     let reason = entry.stop_reason.map_or("", StopReason::name);
-    entry.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{} ({reason})", status.name()))
+    entry.status.map_or_else(|| UNFINISHED.to_owned(), |status| format!("{} ({reason})", status.name()))
 }
