@@ -77,7 +77,8 @@ pub fn state_and_workspace(
 /// Fails at the first problem, with key, file, line and hint.
 pub fn check_user_text(text: &str, environment: &Environment) -> Result<(), ConfigError> {
     let directories = Directories::from_environment(environment)?;
-    let layers = layers_with_user(key_rules::embedded_schema()?, &directories.config, Some(text), Layers::default())?;
+    let layers =
+        layers_with_user(key_rules::embedded_schema()?, &directories.config, Some(text), Layers::default())?;
     let workspace = workspace_root(&layers, environment)?;
     Settings::resolve(&layers, &Overrides::default(), environment, directories, workspace).map(drop)
 }

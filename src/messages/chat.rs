@@ -141,9 +141,9 @@ pub fn chat_start(model: &str, agent_and_mode: &str, place: &str, session: Optio
     )
 }
 
-/// `agent build, mode confirm-sensitive`.
-pub fn chat_agent_and_mode(agent: &str, mode: &str) -> String {
-    format!("agent {agent}, mode {mode}")
+/// `agent build, mode confirm-sensitive`; without a mode for an agent that only reads.
+pub fn chat_agent_and_mode(agent: &str, mode: Option<&str>) -> String {
+    mode.map_or_else(|| format!("agent {agent}, only reads"), |mode| format!("agent {agent}, mode {mode}"))
 }
 
 /// Warning at the start of a conversation in the home directory or in `/`.
@@ -267,12 +267,17 @@ pub fn more_lines(more: usize) -> String {
 /// The row below the input.
 pub fn chat_footer(model: &str, agent_and_mode: &str, place: &str) -> String {
     let model = if model.is_empty() { "no model: /model PROVIDER/MODEL" } else { model };
-    format!("  {model} · {agent_and_mode} · {place} · ? help")
+    format!("  {agent_and_mode} · {place} · {model} · ? help")
 }
 
-/// Notice that a message, typed while the run worked, was sent with its next step.
+/// A message that was typed while the run worked, when its next step sends it.
 pub fn chat_queued(text: &str) -> String {
-    format!("sent with this step: {text}")
+    format!("> {text}")
+}
+
+/// The end of a conversation: how to go on.
+pub fn chat_end(session: &str) -> String {
+    format!("agent -c continues this conversation (session {session})")
 }
 
 /// Warning about a text that was typed while the model worked, on a terminal without editing.

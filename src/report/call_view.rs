@@ -6,7 +6,7 @@ use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
 use agent_terminal::preview::{Preview, Row};
 use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
-use agent_text::lines::pluralize;
+use agent_text::lines::{as_shown, pluralize};
 use agent_tools::TypedTool;
 use agent_tools::run_command::{RunCommand, exit_code_in};
 use agent_tools::toolbox::EDIT_TOOLS;
@@ -264,7 +264,7 @@ fn printed(text: &str) -> Vec<String> {
         }
         None => true,
     });
-    lines.into_iter().map(str::to_owned).collect()
+    lines.into_iter().map(as_shown).collect()
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ impl EventSink for ChatLog {
             }
             Event::UserMessage { text, origin: MessageOrigin::Queued, .. } => {
                 self.end_text()?;
-                self.terminal.eprintln(Style::Dim, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
+                self.terminal.eprintln(Style::Bold, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
             }
             Event::RunEnd { result } => self.run_end(record, result),
             _ => self.log.emit(record),

@@ -256,6 +256,16 @@ fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     options
 }
 
+/// Like [`arm_interrupt`], without a word about it.
+///
+/// # Errors
+/// Fails when the system refuses the signal handlers.
+pub fn arm_silently(app: &App, launcher: &Launcher) -> AppResult<CancellationToken> {
+    let running = launcher.registry();
+    let on_second_signal = Box::new(move || running.kill_all());
+    Ok(app.interrupt()?.arm(SignalHandlers { on_first_signal: Box::new(|| ()), on_second_signal }))
+}
+
 /// Returns a token that the next signal cancels; a second signal ends every child process of `launcher` and this process, with which
 /// the launchers of runs end theirs.
 ///

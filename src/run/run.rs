@@ -579,6 +579,8 @@ fn interrupt(
 ) -> AppResult<CancellationToken> {
     match &request.client {
         Some(client) => Ok(client.interrupt.clone()),
+        // A conversation says itself that the message was interrupted.
+        None if request.chat.is_some() => assemble::arm_silently(app, launcher),
         None => assemble::arm_interrupt(app, Some(launcher), settings.language),
     }
 }

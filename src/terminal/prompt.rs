@@ -244,6 +244,11 @@ impl Terminal {
         for _ in 0..MAX_TRIES {
             let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
             let Some(key) = self.read_key(choices).await? else { return Ok(PromptAnswer::Abort) };
+            if let Some(pasted) = pasted(&key) {
+                // It is no answer, and stands in the input afterwards.
+                self.typed.lock().unwrap_or_else(PoisonError::into_inner).push_str(&pasted);
+                continue;
+            }
             match key.trim().to_lowercase().as_str() {
                 SHOW_ALL if is_cut => {
                     self.show_whole(question)?;
@@ -287,7 +292,7 @@ impl Terminal {
         self.print_prompt(choices)?;
         let key = read_line().await?.filter(|key| key != END_OF_INPUT);
         drop(single_keys);
-        if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE) {
+        if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE && pasted(key).is_none()) {
             self.stream(Style::Plain, &one_line(shown.trim(), REASON_CHARS))?;
         }
         self.end_line()?;
@@ -412,6 +417,13 @@ pub fn diff_style(line: &str) -> Style {
         [b'@', ..] => Style::Dim,
         _ => Style::Plain,
     }
+}
+
+/// Returns the text of a bracketed paste.
+fn pasted(key: &str) -> Option<String> {
+    let (_, text) = key.split_once("\u{1b}[200~")?;
+    let text = text.split("\u{1b}[201~").next().unwrap_or_default();
+    Some(text.replace('\r', "\n").chars().filter(|c| *c == '\n' || !c.is_control()).collect())
 }
 
 fn parse(line: &str) -> Option<PromptAnswer> {

@@ -109,6 +109,26 @@ pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns what a terminal shows of a line of output: of a line that is written again and again, such as a progress bar, the last state, and no
+/// sequences of colour (SGR of ECMA-48).
+pub fn as_shown(line: &str) -> String {
+    let line = line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        shown.push_str(before);
+        let parameters =
+            after.bytes().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')).count();
+        let is_color = after.as_bytes().get(parameters) == Some(&b'm');
+        rest = after.get(if is_color { parameters + 1 } else { 0 }..).unwrap_or_default();
+        if !is_color {
+            shown.push_str("\u{1b}[");
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// Escapes control characters of a name in a list, such as a line break that would forge an entry.
 pub fn escape_controls(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
@@ -138,6 +158,12 @@ pub fn list_first(items: impl Iterator<Item = String>, most: usize, separator: &
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_progress_bar_has_its_last_state_and_no_colour() {
+        assert_eq!(as_shown("\u{1b}[31m10 %\r\u{1b}[1;32mdone\u{1b}[0m\r"), "done");
+        assert_eq!(as_shown("a\u{1b}[2Jb"), "a\u{1b}[2Jb", "other sequences are shown as escapes");
+    }
 
     #[test]
     fn the_ending_of_most_lines_wins_and_a_tie_is_lf() {

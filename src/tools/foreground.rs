@@ -1,6 +1,7 @@
 //! The commands that calls wait for, as the user of a conversation follows them: what they have printed last, and that one can be left in the background.
 
 use agent_process::recent_output::RecentOutput;
+use agent_text::lines::as_shown;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
@@ -51,9 +52,7 @@ impl ForegroundCommands {
         let open = u64::from(!text.is_empty() && !text.ends_with('\n'));
         let lines: Vec<&str> = text.lines().collect();
         let shown = lines.iter().skip(lines.len().saturating_sub(most));
-        let last_state =
-            |line: &&str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
-        let lines: Vec<String> = shown.map(last_state).collect();
+        let lines: Vec<String> = shown.map(|line| as_shown(line)).collect();
         let before = (ends + open).saturating_sub(lines.len() as u64);
         Some(OutputTail { lines, before })
     }

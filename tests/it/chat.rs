@@ -693,8 +693,6 @@ fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
     let mut chat = AtTerminal::chat(&lab, &server, &["--agent", "plan"]);
     chat.prompt(1);
     chat.types("plan it\r");
-    chat.see("the question", |text| text.contains("Do it?"));
-    chat.types("\r");
     chat.prompt(2);
     chat.types(END);
     chat.finish();
@@ -1295,13 +1293,13 @@ fn u17_the_history_is_searched_and_a_screen_is_cleared() {
     }
     chat.prompt(3);
     chat.types("draft\u{1b}[A");
-    chat.see("the line before", |text| text.contains("> another\n  openai"));
+    chat.see("the line before", |text| text.contains("> another\n  agent build"));
     chat.types("\u{1b}[B");
     chat.see("the draft", |text| text.contains("> draft\n"));
     chat.types("\u{15}\u{12}first");
     chat.see("the search", |text| text.contains("> the first one\n") && text.contains("history: first"));
     chat.types("\u{c}");
-    chat.see("a clear screen", |text| text.contains("> the first one\n  openai"));
+    chat.see("a clear screen", |text| text.contains("> the first one\n  agent build"));
     chat.types("\r");
     chat.prompt(4);
     assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"the first one\"");
@@ -1362,7 +1360,7 @@ fn u10_auto_is_the_default_in_a_git_work_tree_with_a_sandbox_and_shift_tab_chang
     assert_eq!(lab.read("a.txt"), "two\n");
     chat.prompt(2);
     chat.types("\u{1b}[Z");
-    chat.see("the plan", |text| text.contains("agent plan, mode "));
+    chat.see("the plan", |text| text.contains("agent plan, only reads"));
     chat.types("\u{1b}[Z");
     chat.see("the mode", |text| text.contains("agent build, mode confirm-sensitive"));
     chat.types("again\r");
@@ -1392,7 +1390,7 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
     ]});
     let server = Server::turns([
         turn("ask_user", &questions),
-        json!({"text": "The plan."}),
+        json!({"text": "1. Read.\n2. Change.\n3. Test."}),
         edit("one", "two"),
         json!({"text": "done"}),
     ]);
@@ -1432,7 +1430,7 @@ fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     chat.types("y\t\r");
     chat.see("the mode", |text| text.contains("agent build, mode yolo"));
     chat.types("/agent pl\t\r");
-    chat.see("the agent", |text| text.contains("agent plan, mode yolo"));
+    chat.see("the agent", |text| text.contains("agent plan, only reads"));
     chat.types("/model openai/gpt-4.1-mimi\r");
     chat.see("the hint", |text| {
         text.contains("not among the known models (did you mean\n`openai/gpt-4.1-mini`?)")
@@ -1509,4 +1507,64 @@ fn u15_a_session_is_chosen_from_a_list_that_typing_filters() {
     assert_eq!(user_messages(&server.requests()[2]), ["\"paint it red\"", "\"go on\""]);
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u10_the_row_below_the_input_is_true_after_a_change_of_the_agent() {
+    let lab = Lab::new();
+    let call = turn("list_files", &json!({}));
+    let server = Server::turns([
+        json!({"text": "planned"}),
+        waiting("gate"),
+        json!({"text": "changed"}),
+        call,
+        json!({"text": "read"}),
+    ]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--agent", "plan"]);
+    chat.prompt(1);
+    chat.types("one\r");
+    chat.prompt(2);
+    chat.types("\u{1b}[Z");
+    chat.see("the agent", |text| text.contains("agent build, mode confirm-sensitive"));
+    chat.types("two\r");
+    chat.answer("y");
+    lab.wait_for_file("gate");
+    // A change while the agent works holds for the next message.
+    chat.types("\u{1b}[Z\u{1b}[Z");
+    chat.see("the agent", |text| text.contains("agent plan, only reads"));
+    fs::write(lab.ws().join("gate"), "go\n").unwrap();
+    chat.prompt(3);
+    let seen = chat.see("the row", |text| text.contains("changed"));
+    assert!(seen.contains("agent plan, only reads") && !seen.contains("agent build, mode auto"), "{seen}");
+    chat.types("/quit\r");
+    let done = chat.finish();
+    assert!(done.stderr.contains("agent -c continues this conversation"), "{}", done.stderr);
+}
+
+#[test]
+fn u17_the_editor_gives_its_text_to_the_input_and_a_paste_is_no_answer() {
+    let lab = Lab::new();
+    fs::write(lab.ws().join("editor.sh"), "printf ' and more' >> \"$1\"\n").unwrap();
+    let editor = format!("sh {}", lab.ws().join("editor.sh").display());
+    let lab = lab.env("EDITOR", &editor);
+    let write = turn("write_file", &json!({"path": "a.txt", "content": "x"}));
+    let server = Server::turns([write, json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("half\u{7}");
+    chat.prompt(2);
+    chat.see("the text", |text| text.contains("> half\n   and more"));
+    assert!(server.requests().is_empty());
+    chat.types("\r");
+    chat.see("the question", |text| text.contains("stop the run:"));
+    chat.types("\u{1b}[200~y\rpasted\u{1b}[201~");
+    chat.answer("");
+    chat.answer("n");
+    chat.prompt(3);
+    chat.see("the paste", |text| text.contains("> y\n  pasted"));
+    assert!(!lab.exists("a.txt"));
+    chat.types("\u{3}");
+    chat.prompt(4);
+    chat.types("/quit\r");
+    chat.finish();
 }

@@ -128,7 +128,7 @@ pub struct RunOptions {
     /// Do not stream answers
     #[arg(long, help_heading = MODEL, hide_short_help = true)]
     pub no_stream: bool,
-    /// What to ask about: confirm-all, confirm-sensitive, auto or yolo
+    /// confirm-all, confirm-sensitive, auto or yolo (asks nothing)
     ///
     /// Every call, changes and other sensitive calls, or none (`agent help permissions`).
     #[arg(short, long, value_parser = parse_mode, value_name = "MODE", help_heading = PERMISSIONS)]

@@ -17,7 +17,7 @@ pub struct ChatArgs {
     /// Of those of this workspace. `agent -c` does the same.
     #[arg(long, visible_alias = "continue", conflicts_with = "resume", help_heading = TASK)]
     pub last: bool,
-    /// Continue this session; without an ID, choose one from a list
+    /// Continue this session; without an ID, choose one
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = TASK)]
     pub resume: Option<String>,
     /// Options shared with `run`; they apply to each message.

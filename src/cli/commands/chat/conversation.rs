@@ -58,9 +58,15 @@ const COMMAND_CHARS: usize = 200;
 const QUEUED_ROWS: usize = 3;
 const QUEUED_CHARS: usize = 200;
 
+/// Tools of an agent that only reads.
+const READING_TOOLS: [&str; 6] = ["read_file", "list_files", "search_code", "grep", "find_files", "ask_user"];
+
+/// Fewest lines of a plan; a shorter answer of the agent `plan` is conversation.
+const MIN_PLAN_LINES: usize = 3;
+
 /// The agent that changes nothing, and the one that carries out its plan.
 pub const PLAN: &str = "plan";
-const BUILD: &str = "build";
+pub const BUILD: &str = "build";
 
 /// Number of messages that are shown of a session that is continued, and characters of each.
 const SHOWN_EXCHANGES: usize = 3;
@@ -163,6 +169,8 @@ pub struct Conversation<'a> {
     pub later: VecDeque<String>,
     /// What stands below the input.
     pub footer: String,
+    /// The same, if a command has changed the options since the message began.
+    pub changed_footer: Option<String>,
     /// The command of the user that runs.
     own_commands: ForegroundCommands,
 }
@@ -190,6 +198,7 @@ impl<'a> Conversation<'a> {
             queues: false,
             later: VecDeque::new(),
             footer: String::new(),
+            changed_footer: None,
             own_commands: ForegroundCommands::followed(),
         }
     }
@@ -247,6 +256,16 @@ impl<'a> Conversation<'a> {
         self.footer = self.footer_of(settings);
     }
 
+    /// Shows what is in force for the next message below the input.
+    ///
+    /// # Errors
+    /// When the configuration is invalid.
+    pub fn refresh_footer(&mut self) -> AppResult<()> {
+        let loaded = self.app.load(&self.request_in_force().effective_overrides())?;
+        self.footer = self.footer_of(&loaded.settings);
+        Ok(())
+    }
+
     /// Returns the row below the input.
     pub fn footer_of(&self, settings: &Settings) -> String {
         let [model, agent, place] = self.in_force(settings);
@@ -256,7 +275,11 @@ impl<'a> Conversation<'a> {
     /// Returns the model, the agent with its mode, and the directory with its branch.
     fn in_force(&self, settings: &Settings) -> [String; 3] {
         let short = |text: &str| one_line(text, NAME_CHARS);
-        let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), settings.agent.mode.name());
+        let only_reads = settings.agent.mode == Mode::Yolo
+            && !settings.agent.allowed_tools.is_empty()
+            && settings.agent.allowed_tools.iter().all(|tool| READING_TOOLS.contains(&tool.as_str()));
+        let mode = if only_reads { None } else { Some(settings.agent.mode.name()) };
+        let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), mode);
         let (workspace, home) = (&settings.workspace, self.app.environment.home());
         let below_home =
             home.and_then(|home| workspace.strip_prefix(home).ok()).filter(|rest| *rest != Path::new(""));
@@ -400,6 +423,7 @@ impl<'a> Conversation<'a> {
     async fn while_typing<T>(&mut self, keyboard: &mut Keyboard, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(QUEUE_TICK);
+        self.changed_footer = None;
         self.app.terminal.set_title(messages::TITLE_WORKS);
         let done = loop {
             self.show_queued();
@@ -528,7 +552,7 @@ impl<'a> Conversation<'a> {
         // A failure is reported there.
         let _written = report::write_result(&self.app.terminal, OutputFormat::Text, &result, &shown);
         let model = settings.llm.model.clone().unwrap_or_default();
-        self.footer = self.footer_of(&settings);
+        self.footer = self.changed_footer.take().unwrap_or_else(|| self.footer_of(&settings));
         let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
         self.app.notify(Style::Dim, &status);
         if let Some(telemetry) = telemetry {
@@ -542,7 +566,8 @@ impl<'a> Conversation<'a> {
         if was_interrupted {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
-        let is_planned = settings.agent.name == PLAN && result.status == Status::Success;
+        let is_long = result.output.text().lines().count() >= MIN_PLAN_LINES;
+        let is_planned = is_long && settings.agent.name == PLAN && result.status == Status::Success;
         self.result = Some(result);
         if was_interrupted {
             // What waits comes back to the input.

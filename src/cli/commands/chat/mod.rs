@@ -112,6 +112,7 @@ impl<'a> Chat<'a> {
         conversation.begin(settings);
         // A session brings its own agent and model.
         if conversation.session.is_some() {
+            conversation.refresh_footer()?;
             conversation.show_status()?;
         } else {
             conversation.show_header(settings);
@@ -151,6 +152,9 @@ impl<'a> Chat<'a> {
                 return Ok(INTERRUPTED);
             }
             if let Next::Exit(code) = next {
+                if let Some(session) = &self.conversation.session {
+                    self.conversation.app.notify(Style::Dim, &messages::chat_end(session));
+                }
                 return Ok(code);
             }
         }
@@ -208,7 +212,10 @@ impl<'a> Chat<'a> {
                 }
                 Next::Prompt
             }
-            Input::OpenEditor(text) => Next::Edit(text),
+            Input::OpenEditor(text) => {
+                self.keyboard.release();
+                self.conversation.write_input(&text)
+            }
             Input::Line(line) | Input::Later(line) => {
                 self.keyboard.show_sent(line.trim());
                 self.handle_line(line.trim())

@@ -1,9 +1,10 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
-use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next, PLAN};
+use super::conversation::{BUILD, Conversation, MAX_MESSAGE_BYTES, Next, PLAN};
 use agent_config::error::did_you_mean;
 use agent_config::flag_values::{parse_effort, parse_mode};
 use agent_config::overrides::Overrides;
+use agent_config::settings::Settings;
 use agent_config::text_file::read_text;
 use agent_core::failure::FailureKind;
 use agent_core::language::Language;
@@ -138,6 +139,7 @@ impl Conversation<'_> {
             "fork" => self.fork()?,
             "new" | "clear" => {
                 self.change_session(None)?;
+                self.refresh_footer()?;
                 self.say(messages::CHAT_NEW_SESSION);
             }
             "queue" => self.show_waiting(arguments)?,
@@ -155,9 +157,10 @@ impl Conversation<'_> {
         let in_force = self.app.load(&self.request_in_force().effective_overrides());
         let changed = in_force.and_then(|loaded| {
             let (agent, mode) = (loaded.settings.agent.name, loaded.settings.agent.mode);
-            self.set(|flags| {
+            self.apply(|flags| {
                 (flags.agent, flags.mode) = match mode {
-                    _ if agent == PLAN => (None, Some(Mode::ConfirmSensitive)),
+                    // The session would go on with its last agent, which is this one.
+                    _ if agent == PLAN => (Some(BUILD.to_owned()), Some(Mode::ConfirmSensitive)),
                     Mode::ConfirmAll | Mode::ConfirmSensitive => (flags.agent.take(), Some(Mode::Auto)),
                     Mode::Auto | Mode::Yolo => (Some(PLAN.to_owned()), None),
                 };
@@ -167,6 +170,15 @@ impl Conversation<'_> {
         if let Err(error) = changed {
             self.app.report_error(&error);
         }
+    }
+
+    /// Changes the settings of the following messages with `change`, and shows the settings in force.
+    pub fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
+        let Settings { agent, llm, .. } = self.apply(change)?;
+        let effort = llm.effort.map_or("default", agent_llm::effort::Effort::name);
+        let model = llm.model.unwrap_or_default();
+        self.say(&messages::chat_options(&model, &agent.name, agent.mode.name(), effort));
+        Ok(())
     }
 
     /// Changes the option `name` of the following messages; without a value, shows it.
@@ -273,21 +285,16 @@ impl Conversation<'_> {
         text + messages::CHAT_HELP
     }
 
-    /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Shows the
-    /// settings in force.
-    pub fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
+    /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Returns the settings in force.
+    fn apply(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<Settings> {
         let before = self.request.overrides.clone();
         let changed = change(&mut self.request.overrides);
         let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().effective_overrides()));
         match loaded {
             Ok(loaded) => {
-                let settings = loaded.settings;
-                self.footer = self.footer_of(&settings);
-                let model = settings.llm.model.unwrap_or_default();
-                let effort = settings.llm.effort.map_or("default", agent_llm::effort::Effort::name);
-                let agent = settings.agent;
-                self.say(&messages::chat_options(&model, &agent.name, agent.mode.name(), effort));
-                Ok(())
+                self.footer = self.footer_of(&loaded.settings);
+                self.changed_footer = Some(self.footer.clone());
+                Ok(loaded.settings)
             }
             Err(error) => {
                 self.request.overrides = before;
@@ -324,6 +331,15 @@ impl Conversation<'_> {
             self.undone_points.extend(self.undo_points.pop());
         }
         Ok(())
+    }
+
+    /// Puts what the user writes in an editor, which begins with `text`, into the input.
+    pub fn write_input(&mut self, text: &str) -> Next {
+        if let Next::Message(text) = self.write_message(text) {
+            self.typed = text;
+            self.draft = None;
+        }
+        Next::Prompt
     }
 
     /// Returns the message that the user writes in an editor, which begins with `text`.
@@ -389,6 +405,7 @@ impl Conversation<'_> {
     fn resume(&mut self, id: &str) -> AppResult<()> {
         let id = if id.is_empty() { self.sessions()?.id_or_newest_own(None)? } else { id.to_owned() };
         let exchanges = self.change_session(Some(id.clone()))?;
+        self.refresh_footer()?;
         self.say(&messages::chat_session(&id));
         self.show(&exchanges);
         Ok(())
