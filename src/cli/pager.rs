@@ -55,9 +55,11 @@ fn pager(app: &App) -> Option<String> {
         return None;
     }
     if let Some(chosen) = variables.get("PAGER") {
-        return Some(chosen.trim())
-            .filter(|pager| !pager.is_empty() && *pager != NO_PAGER)
-            .map(str::to_owned);
+        let chosen = chosen.trim();
+        let program = shlex::split(chosen).and_then(|words| words.into_iter().next()).unwrap_or_default();
+        // The shell would say that it is missing, and the text would not be seen.
+        let found = program::find(&program, app.environment.get("PATH"), Path::new("."));
+        return found.filter(|_| chosen != NO_PAGER).map(|_| chosen.to_owned());
     }
     let found = program::find(DEFAULT_PAGER, app.environment.get("PATH"), Path::new("."))?;
     Some(format!("{} -FRX", shlex::try_quote(found.to_str()?).ok()?))

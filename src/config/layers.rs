@@ -338,9 +338,15 @@ fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
 
 /// Checks whether a key is an environment variable for commands with a name that suggests a secret.
 fn is_secret(key: &str) -> bool {
-    let Some(variable) = key.strip_prefix("commands.env.") else { return false };
-    let name = variable.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
+    // The literal header of a server is a secret, whatever its name.
+    let of_server = key.starts_with(SERVERS);
+    if of_server && key.contains(".headers.") && key.rsplit('.').next() == Some("value") {
+        return true;
+    }
+    let is_variable = key.starts_with("commands.env.") || of_server && key.contains(".env.");
+    let name = key.to_ascii_uppercase();
+    is_variable
+        && ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

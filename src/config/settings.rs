@@ -31,7 +31,7 @@ use agent_core::secret::Secret;
 use agent_engine::approver::NoApprover;
 use agent_engine::guardrails::GuardrailSettings;
 use agent_engine::hooks::{HookEvent, HookRule};
-use agent_engine::policy::{self, PolicyOptions};
+use agent_engine::policy::{self, AutoScope, PolicyOptions};
 use agent_llm::provider_table::{self, ProviderTableError};
 use agent_tools::toolbox;
 use serde::{Deserialize, Serialize};
@@ -225,7 +225,7 @@ impl Settings {
             blocked_commands: guardrails.blocked_commands.clone(),
             allowed_only: document.commands.allowed_only,
             trusts_sandbox: false,
-            is_work_tree: false,
+            auto: AutoScope::default(),
             rules: document.policy.rules.clone(),
             missing_grants: BTreeMap::new(),
             root: workspace.to_string_lossy().into_owned(),

@@ -321,7 +321,8 @@ fn value_length(text: &str, in_flow: bool) -> Option<usize> {
         '[' | '{' => bracket_end(line),
         '|' | '>' | '&' | '*' | '!' => None,
         _ => {
-            let end = line.find(" #").unwrap_or(line.len());
+            let comment = [" #", "\t#"].iter().filter_map(|begin| line.find(begin)).min();
+            let end = comment.unwrap_or(line.len());
             let end = if in_flow { line.find([',', ']', '}']).map_or(end, |at| at.min(end)) } else { end };
             Some(line.get(..end)?.trim_end().len())
         }

@@ -44,6 +44,15 @@ impl Mode {
     pub const ALL: [Self; 4] = [Self::ConfirmAll, Self::ConfirmSensitive, Self::Auto, Self::Yolo];
 }
 
+/// What the mode `auto` runs without asking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AutoScope {
+    /// Edits of files: the workspace is in a git work tree of the user.
+    pub edits: bool,
+    /// Commands that the sandbox confines: they reach no network.
+    pub commands: bool,
+}
+
 /// Settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyOptions {
@@ -63,8 +72,8 @@ pub struct PolicyOptions {
     pub allowed_only: bool,
     /// Whether the sandbox confines commands well enough to build and test without approval.
     pub trusts_sandbox: bool,
-    /// Whether the workspace belongs to a git work tree.
-    pub is_work_tree: bool,
+    /// What the mode `auto` runs without asking.
+    pub auto: AutoScope,
     /// The configured rules, in order.
     pub rules: Vec<PolicyRule>,
     /// Tools for which an agent of a Hub has no grant, each with the grant.
@@ -301,7 +310,12 @@ impl Policy {
             ),
             Access::Network => self.options.language.pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
-            Access::Write | Access::Read if self.options.mode == Mode::Auto && self.options.is_work_tree => {
+            // What is stored elsewhere, such as the memory, is not in the work tree.
+            Access::Write | Access::Read
+                if self.options.mode == Mode::Auto
+                    && self.options.auto.edits
+                    && !plan.touched_files.is_empty() =>
+            {
                 return Decision::Allow;
             }
             Access::Write | Access::Read => {
@@ -338,7 +352,8 @@ impl Policy {
         match command.class {
             CommandClass::Safe => true,
             CommandClass::Confine => {
-                self.options.trusts_sandbox && (command.is_known || self.options.mode == Mode::Auto)
+                let is_auto = self.options.mode == Mode::Auto && self.options.auto.commands;
+                self.options.trusts_sandbox && (command.is_known || is_auto)
             }
             CommandClass::Ask | CommandClass::Blocked { .. } => false,
         }

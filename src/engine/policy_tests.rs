@@ -14,7 +14,7 @@ fn options(mode: Mode) -> PolicyOptions {
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
         blocked_commands: vec!["^docker".into()],
         trusts_sandbox: false,
-        is_work_tree: false,
+        auto: AutoScope::default(),
         allowed_only: false,
         rules: Vec::new(),
         missing_grants: BTreeMap::new(),
@@ -368,7 +368,11 @@ proptest! {
 #[test]
 fn u10_auto_runs_what_can_be_undone_and_is_confined_and_asks_about_the_rest() {
     let decide = |is_work_tree, trusts_sandbox, access, class: Option<CommandClass>| {
-        let options = PolicyOptions { trusts_sandbox, is_work_tree, ..options(Mode::Auto) };
+        let options = PolicyOptions {
+            trusts_sandbox,
+            auto: AutoScope { edits: is_work_tree, commands: true },
+            ..options(Mode::Auto)
+        };
         let plan = if access == Access::Write { touching("a.txt", true) } else { Plan::default() };
         let command = class.map(|class| CommandVerdict { class, is_known: false });
         Policy::new(options).unwrap().decide("any", access, &plan, command.as_ref())
@@ -388,6 +392,19 @@ fn u10_auto_runs_what_can_be_undone_and_is_confined_and_asks_about_the_rest() {
         assert_eq!(asked, asks, "{is_work_tree} {trusts_sandbox} {access:?} {class:?}: {decision:?}");
         assert!(asks || decision == Decision::Allow, "{decision:?}");
     }
+    // A fact of the memory is no file of the work tree.
+    let options = |is_offline| PolicyOptions {
+        trusts_sandbox: true,
+        auto: AutoScope { edits: true, commands: is_offline },
+        ..options(Mode::Auto)
+    };
+    let remembered =
+        Policy::new(options(true)).unwrap().decide("remember", Access::Write, &Plan::default(), None);
+    assert!(matches!(remembered, Decision::Ask { .. }), "{remembered:?}");
+    let command = CommandVerdict { class: CommandClass::Confine, is_known: false };
+    let online =
+        Policy::new(options(false)).unwrap().decide("any", Access::Execute, &Plan::default(), Some(&command));
+    assert!(matches!(online, Decision::Ask { .. }), "{online:?}");
     let blocked = CommandClass::Blocked { pattern: "x".to_owned() };
     let decision = decide(true, true, Access::Execute, Some(blocked));
     assert!(matches!(decision, Decision::Deny { .. }), "{decision:?}");

@@ -297,8 +297,11 @@ fn choose_by_model_name(
     let listed: Vec<&Provider> =
         table.iter().filter(|it| is_built_in(&format!("{}/{model}", it.name))).collect();
     let mut with_key = listed.iter().filter(|it| it.keys.iter().any(|key| variable(key).is_some()));
+    // A key that was given for all models is for the provider that the user has, not for the one that the name suggests.
+    let has_own_key = options.api_key.is_some() || options.api_key_env.is_some();
     match (with_key.next(), with_key.next(), listed.as_slice()) {
-        (Some(provider), None, _) | (None, _, [provider]) => of(provider),
+        (Some(provider), None, _) => of(provider),
+        (None, _, [provider]) if !has_own_key => of(provider),
         _ if may_probe => Ok(ModelChoice::Probe(Some(model.to_owned()))),
         (.., []) => match (first, second) {
             (Some((provider, _)), None) => of(provider),

@@ -20,7 +20,7 @@ use agent_engine::command_class::{BlockedPatternError, CommandOptions};
 use agent_engine::guardrails::Guardrails;
 use agent_engine::hooks::Hooks;
 use agent_engine::nested_instructions::NestedInstructions;
-use agent_engine::policy::{Policy, PolicyOptions, literal_pattern};
+use agent_engine::policy::{AutoScope, Policy, PolicyOptions, literal_pattern};
 use agent_engine::skill_set::SkillSet;
 use agent_engine::{Engine, EngineOptions};
 use agent_http::Deadlines;
@@ -37,7 +37,7 @@ use agent_process::launch::{Launcher, Tier};
 use agent_process::limits::CommandLimits;
 use agent_process::sandbox::confinement::Confinement;
 use agent_process::sandbox::policy;
-use agent_process::sandbox::repositories::working_tree_around;
+use agent_process::sandbox::repositories::is_in_own_work_tree;
 use agent_process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use agent_runtime::emitter::Emitter;
 use agent_runtime::interrupt::SignalHandlers;
@@ -104,6 +104,11 @@ pub fn launcher(app: &App, settings: &Settings) -> AppResult<Rc<Launcher>> {
         return Err(AppError::new(FailureKind::Config, messages::allowed_hosts_need_sandbox(tier.name())));
     }
     Ok(Rc::new(launcher))
+}
+
+/// Checks whether commands reach no network.
+pub fn is_offline(settings: &Settings) -> bool {
+    !settings.sandbox.network && settings.sandbox.allowed_hosts.is_empty()
 }
 
 /// Checks whether commands reach some hosts, and no others.
@@ -243,7 +248,8 @@ pub fn workspace_for_undo(app: &App, settings: &Settings) -> AppResult<Workspace
 fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
     options.trusts_sandbox = settings.commands.trust_sandbox && tier.confines();
-    options.is_work_tree = working_tree_around(&settings.workspace).is_some();
+    options.auto =
+        AutoScope { edits: is_in_own_work_tree(&settings.workspace), commands: is_offline(settings) };
     let sandbox_settings = sandbox_settings(app, settings);
     let pattern =
         |path: &Path| Some(literal_pattern(path.strip_prefix(&sandbox_settings.workspace).ok()?.to_str()?));

@@ -157,10 +157,11 @@ impl InputLine {
 
     /// Replaces the text between byte `from` and the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
-        self.record(false);
         let end = self.buffer.pos();
-        self.buffer.replace(from..end, text, &mut Ignored);
-        self.buffer.set_pos(from + text.len());
+        if self.buffer.as_str().get(from..end).is_some() {
+            self.record(false);
+            self.buffer.replace(from..end, text, &mut Ignored);
+        }
     }
 
     /// Inserts text at the cursor.

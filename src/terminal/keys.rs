@@ -5,6 +5,7 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use terminput::{Event, KeyCode, KeyEvent};
 
 /// Bytes read at once.
@@ -15,6 +16,8 @@ const ESCAPE: u8 = 0x1b;
 /// Begins and ends bracketed paste (xterm control sequences, DECSET 2004): pasted text arrives as one event.
 const PASTE_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+/// Also shows the cursor (DECSET 25).
+const CURSOR_AND_PASTE_ON: &[u8] = b"\x1b[?25;2004h";
 
 /// The keys that were read.
 #[derive(Default)]
@@ -108,18 +111,22 @@ fn is_readable(input: impl AsFd, time: &Timespec) -> io::Result<bool> {
 }
 
 /// The modes of the terminal of standard input before the conversation.
-pub struct SavedModes(Option<Termios>);
+pub struct SavedModes {
+    before: Option<Termios>,
+    /// Whether pasted text is marked as such.
+    marks_paste: AtomicBool,
+}
 
 impl SavedModes {
     /// Saves the present modes.
     pub fn save() -> Self {
-        Self(tcgetattr(io::stdin()).ok())
+        Self { before: tcgetattr(io::stdin()).ok(), marks_paste: AtomicBool::new(false) }
     }
 
-    /// Delivers each key at once and unseen from now on. With `signals`, Ctrl+C, Ctrl+Z and Ctrl+\ send signals; else they are keys, and pasted text is
-    /// marked as such.
+    /// Delivers each key at once and unseen from now on, and marks pasted text. With `signals`, Ctrl+C, Ctrl+Z and Ctrl+\ send signals; else they are
+    /// keys.
     pub(super) fn deliver_keys(&self, signals: bool) {
-        let Some(before) = &self.0 else { return };
+        let Some(before) = &self.before else { return };
         let mut modes = before.clone();
         modes.make_raw();
         // The program ends its lines as before.
@@ -130,14 +137,17 @@ impl SavedModes {
         }
         // A terminal that is gone is noticed by the next read.
         let _set = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        let marked = self.marks_paste.swap(true, Ordering::Relaxed);
         if !signals {
             drop(io::stderr().write_all(PASTE_ON));
+        } else if !marked {
+            drop(io::stderr().write_all(CURSOR_AND_PASTE_ON));
         }
     }
 
     /// Restores the modes.
     pub(super) fn set_back(&self) {
-        if let Some(modes) = &self.0 {
+        if let Some(modes) = &self.before {
             // A terminal that is gone needs no modes.
             let _restored = tcsetattr(io::stdin(), OptionalActions::Now, modes);
         }
@@ -145,8 +155,9 @@ impl SavedModes {
 
     /// Restores the modes and ends bracketed paste.
     pub fn restore(&self) {
-        if self.0.is_some() {
+        if self.before.is_some() {
             self.set_back();
+            self.marks_paste.store(false, Ordering::Relaxed);
             drop(io::stderr().write_all(PASTE_OFF));
         }
     }

@@ -13,6 +13,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History, SearchDirection};
 use std::fmt::Display;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use terminput::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -175,10 +176,16 @@ impl LineEditor {
     /// Puts `text` before what is typed.
     pub fn put_back(&mut self, text: &str) {
         if !text.is_empty() {
+            self.menu = None;
             let typed = self.line.text();
             let end = if typed.is_empty() { "" } else { "\n" };
             self.line.set(&format!("{text}{end}{typed}"));
         }
+    }
+
+    /// Lets Ctrl+C, Ctrl+Z and Ctrl+\ send signals until the next input.
+    pub fn begin_work(&self) {
+        self.modes.deliver_keys(true);
     }
 
     /// Types `text`, and opens the menu for it.
@@ -202,6 +209,7 @@ impl LineEditor {
             let typed = terminal.take_typed();
             if !typed.is_empty() {
                 self.line.insert(typed.trim_matches('\n'));
+                self.menu = None;
             }
             self.show(terminal);
             let _reading = terminal.reading.lock().await;
@@ -283,7 +291,7 @@ impl LineEditor {
     fn press(&mut self, event: Event, terminal: &Terminal, activity: Activity) -> Option<Input> {
         let key = match event {
             Event::Paste(text) => {
-                self.end_search();
+                self.search = None;
                 self.line.paste(&text);
                 self.update_menu();
                 return None;
@@ -294,26 +302,14 @@ impl LineEditor {
         if self.search.is_some() && self.press_in_search(key) {
             return None;
         }
-        let is_ctrl = key.modifiers.contains(KeyModifiers::CTRL);
+        if let KeyCode::Char(char) = key.code
+            && key.modifiers.contains(KeyModifiers::CTRL)
+            && let ControlFlow::Break(input) = self.press_ctrl(char, terminal, activity)
+        {
+            return input;
+        }
         match key.code {
             KeyCode::Enter => return self.enter(key, activity),
-            KeyCode::Char('j') if is_ctrl => self.line.insert("\n"),
-            KeyCode::Char('c') if is_ctrl => return Some(self.interrupt()),
-            KeyCode::Char('d') if is_ctrl && self.line.is_empty() => return Some(Input::End),
-            KeyCode::Char('o') if is_ctrl => return Some(Input::ShowOutput),
-            KeyCode::Char('g') if is_ctrl && activity == Activity::Waits => {
-                let text = self.line.text();
-                self.clear();
-                return Some(Input::OpenEditor(text));
-            }
-            KeyCode::Char('b') if is_ctrl && activity == Activity::Works && self.line.is_empty() => {
-                return Some(Input::Leave);
-            }
-            KeyCode::Char('z') if is_ctrl => self.stop_process(terminal),
-            KeyCode::Char('l') if is_ctrl => terminal.clear_screen(),
-            KeyCode::Char('r') if is_ctrl => self.search = Some(Search { text: String::new(), at: None }),
-            KeyCode::Char('p') if is_ctrl => return self.move_up(activity),
-            KeyCode::Char('n') if is_ctrl => self.move_down(),
             KeyCode::Up if !self.select(false) => {
                 if !self.line.press(key) {
                     return self.move_up(activity);
@@ -337,6 +333,48 @@ impl LineEditor {
             }
         }
         None
+    }
+
+    /// Handles a key with Ctrl, unless it only edits the line.
+    fn press_ctrl(
+        &mut self,
+        char: char,
+        terminal: &Terminal,
+        activity: Activity,
+    ) -> ControlFlow<Option<Input>> {
+        match char {
+            'j' => {
+                self.line.insert("\n");
+                self.menu = None;
+            }
+            'c' => {
+                self.clear();
+                return ControlFlow::Break(Some(Input::Interrupted));
+            }
+            // While the program works, only the end of the input ends it.
+            'd' if self.line.is_empty() => {
+                return ControlFlow::Break((activity == Activity::Waits).then_some(Input::End));
+            }
+            'o' => return ControlFlow::Break(Some(Input::ShowOutput)),
+            'g' if activity == Activity::Waits => {
+                let text = self.line.text();
+                self.clear();
+                return ControlFlow::Break(Some(Input::OpenEditor(text)));
+            }
+            'b' if activity == Activity::Works && self.line.is_empty() => {
+                return ControlFlow::Break(Some(Input::Leave));
+            }
+            'z' => self.stop_process(terminal),
+            'l' => terminal.clear_screen(),
+            'r' => {
+                self.menu = None;
+                self.search = Some(Search { text: String::new(), at: None });
+            }
+            'p' => return ControlFlow::Break(self.move_up(activity)),
+            'n' => self.move_down(),
+            _ => return ControlFlow::Continue(()),
+        }
+        ControlFlow::Break(None)
     }
 
     fn enter(&mut self, key: KeyEvent, activity: Activity) -> Option<Input> {
@@ -365,12 +403,6 @@ impl LineEditor {
         (self.menu, self.shown, self.search) = (None, None, None);
     }
 
-    /// Ctrl+C removes what is typed; with nothing typed it is told to the caller.
-    fn interrupt(&mut self) -> Input {
-        self.clear();
-        Input::Interrupted
-    }
-
     /// Ctrl+Z: stops the process group, as the terminal does outside these modes.
     fn stop_process(&mut self, terminal: &Terminal) {
         terminal.show_input(None);
@@ -393,6 +425,7 @@ impl LineEditor {
     }
 
     fn move_down(&mut self) {
+        self.menu = None;
         match self.shown.take() {
             Some((at, typed)) if at + 1 >= self.history.len() => self.line.set(&typed),
             Some((at, typed)) => {
@@ -404,6 +437,7 @@ impl LineEditor {
     }
 
     fn show_history(&mut self, at: usize) {
+        self.menu = None;
         if let Ok(Some(found)) = self.history.get(at, SearchDirection::Forward) {
             let typed = self.shown.take().map_or_else(|| self.line.text(), |(_, typed)| typed);
             self.line.set(&found.entry);
@@ -426,7 +460,7 @@ impl LineEditor {
                 self.history.len().checked_sub(1)
             }
             _ => {
-                self.end_search();
+                self.search = None;
                 return matches!(key.code, KeyCode::Esc);
             }
         };
@@ -438,10 +472,6 @@ impl LineEditor {
             self.line.set(&found.entry);
         }
         true
-    }
-
-    fn end_search(&mut self) {
-        self.search = None;
     }
 
     /// Completes what all candidates have in common, or selects the next one.
@@ -496,7 +526,7 @@ impl LineEditor {
     /// Shows the candidates for the text before the cursor.
     fn update_menu(&mut self) {
         let before = self.line.before_cursor();
-        let word = before.rfind(char::is_whitespace).map_or(0, |space| space.saturating_add(1));
+        let word = before.trim_end_matches(|char: char| !char.is_whitespace()).len();
         let path = before.get(word..).and_then(|word| word.strip_prefix('@'));
         let options = &self.options;
         let (from, candidates) = if before.starts_with('/') && word == 0 {
@@ -551,4 +581,64 @@ fn stream(stream: &mut Option<SignalStream>, kind: SignalKind) -> io::Result<&mu
 
 fn io_error(error: impl Display) -> io::Error {
     io::Error::other(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::{StreamInfo, TerminalEnvironment};
+
+    struct Paths;
+
+    impl Completion for Paths {
+        fn commands(&self, _: &str) -> Vec<Candidate> {
+            vec!["/mode".to_owned().into()]
+        }
+
+        fn paths(&self, _: &str) -> Vec<Candidate> {
+            vec!["src/".to_owned().into()]
+        }
+
+        fn values(&self, _: &str) -> Vec<Candidate> {
+            vec!["value".to_owned().into()]
+        }
+    }
+
+    fn typed(keys: &[KeyEvent]) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let options = LineEditorOptions {
+            history: directory.path().join("history"),
+            may_store: Box::new(|_| true),
+            completion: Box::new(Paths),
+        };
+        let mut editor = LineEditor::new(options, Arc::new(SavedModes::save())).unwrap();
+        editor.store("ls");
+        let streams = (Box::new(io::sink()), Box::new(io::sink()));
+        let terminal = Terminal::with_streams(
+            StreamInfo::default(),
+            &TerminalEnvironment::default(),
+            streams.0,
+            streams.1,
+        );
+        for key in keys {
+            editor.press(Event::Key(*key), &terminal, Activity::Waits);
+        }
+        editor.line.text()
+    }
+
+    fn keys(text: &str) -> Vec<KeyEvent> {
+        text.chars().map(|char| KeyEvent::new(KeyCode::Char(char))).collect()
+    }
+
+    #[test]
+    fn u16_a_menu_never_outlives_the_text_that_it_is_for() {
+        let ctrl = |char| KeyEvent::new(KeyCode::Char(char)).modifiers(KeyModifiers::CTRL);
+        let choose = [KeyEvent::new(KeyCode::Down), KeyEvent::new(KeyCode::Enter)];
+        for change in [vec![ctrl('p')], vec![ctrl('r'), KeyEvent::new(KeyCode::Char('l'))]] {
+            typed(&[keys("hello @s"), change, choose.to_vec()].concat());
+        }
+        // White space of several bytes.
+        assert_eq!(typed(&[keys("/mode\u{a0}"), choose.to_vec()].concat()), "/mode\u{a0}value");
+        assert_eq!(typed(&[keys("see\u{3000}@s"), choose.to_vec()].concat()), "see\u{3000}@src/");
+    }
 }

@@ -49,6 +49,8 @@ pub(super) struct Live {
     pub open: Row,
     /// Rows of a block of text that still grows.
     pub growing: Vec<Row>,
+    /// How often such a block was finished in the middle.
+    pub kept: u64,
     /// What goes on: the row of the spinner.
     pub status: String,
     /// The last rows that a command has printed.
@@ -97,6 +99,7 @@ impl Live {
     pub fn keep_growing(&mut self, screen: Screen) -> String {
         let mut text = if self.drawn.width == screen.width { String::new() } else { self.draw("", screen) };
         let mut rows = String::new();
+        self.kept += u64::from(!self.growing.is_empty());
         for row in std::mem::take(&mut self.growing) {
             paint_row(&mut rows, &row, screen.look.color);
             rows.push('\n');
@@ -171,6 +174,7 @@ impl Live {
         push_to_row(&mut text, above, 0);
         text.push_str(ERASE_BELOW);
         let mut lines = String::new();
+        self.kept += u64::from(!self.growing.is_empty());
         for row in std::mem::take(&mut self.growing).iter().skip(kept) {
             paint_row(&mut lines, row, screen.look.color);
             lines.push('\n');

@@ -33,6 +33,8 @@ pub struct MarkdownStream {
     fence: Option<String>,
     /// Number of rows of the block that are finished.
     finished: usize,
+    /// How often the terminal had finished a block in the middle.
+    kept: u64,
     /// Columns of the terminal at the last piece.
     width: usize,
     /// Whether the text written last did not end its line.
@@ -54,15 +56,12 @@ impl MarkdownStream {
         let width = usize::from(terminal.width());
         if width != self.width {
             // The terminal has wrapped the rows anew: what stands there stays, and the text goes on in a new row.
-            if !self.waits() && terminal.keep_growing()? {
-                self.block.clear();
-                self.line.clear();
-                self.finished = 0;
-            } else {
-                self.cut_block(terminal)?;
-            }
+            terminal.keep_growing()?;
+            self.drop_kept(terminal);
+            self.cut_block(terminal)?;
             self.width = width;
         }
+        self.drop_kept(terminal);
         for part in piece.split_inclusive('\n') {
             if self.fence.is_some() && self.line.is_empty() && (self.is_open || !could_end_code(part)) {
                 self.code(terminal, part)?;
@@ -84,13 +83,24 @@ impl MarkdownStream {
     /// # Errors
     /// When standard output cannot be written.
     pub fn finish(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
+        self.drop_kept(terminal);
         if !self.line.is_empty() {
             self.complete_line(terminal)?;
         }
         let outcome = self.end_block(terminal)?;
         let end = if self.is_open { terminal.print_spans(&[(Style::Plain, "\n")])? } else { outcome };
-        *self = Self::default();
+        *self = Self { kept: self.kept, ..Self::default() };
         Ok(end)
+    }
+
+    /// Drops the block if the terminal has finished what it shows of it.
+    fn drop_kept(&mut self, terminal: &Terminal) {
+        let kept = terminal.kept_growing();
+        if std::mem::replace(&mut self.kept, kept) != kept && !self.waits() {
+            self.block.clear();
+            self.line.clear();
+            self.finished = 0;
+        }
     }
 
     /// Writes text of a code block as it is, so that it can be copied.

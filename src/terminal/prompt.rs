@@ -200,10 +200,9 @@ impl Terminal {
             self.eprintln(Style::Bold, prompt)?;
         }
         let prompt = if is_long { ANSWER_PROMPT } else { prompt };
-        let modes = SavedModes::save();
-        modes.deliver_keys(true);
+        let modes = AnswerModes::begin();
         let answer = self.edit_answer(prompt).await;
-        modes.set_back();
+        drop(modes);
         self.show_answer(None);
         if let Ok(Some(answer)) = &answer {
             self.eprintln(Style::Bold, &format!("{prompt}{answer}"))?;
@@ -217,7 +216,7 @@ impl Terminal {
             let (rows, cursor) = line.rows(prompt, usize::from(self.width()), ANSWER_ROWS);
             self.show_answer(Some(InputView { rows, cursor, below: Vec::new() }));
             match keys.next().await? {
-                Some(Event::Paste(text)) => line.insert(&text),
+                Some(Event::Paste(text)) => line.paste(&text),
                 Some(Event::Key(key)) => match key.code {
                     KeyCode::Enter => return Ok(Some(line.text())),
                     // Ctrl+J, the end of a line that a program types.
@@ -377,6 +376,23 @@ impl Drop for SingleKeys {
     }
 }
 
+/// The modes in which an answer is edited, until the wait for it ends or is abandoned.
+struct AnswerModes(SavedModes);
+
+impl AnswerModes {
+    fn begin() -> Self {
+        let modes = SavedModes::save();
+        modes.deliver_keys(true);
+        Self(modes)
+    }
+}
+
+impl Drop for AnswerModes {
+    fn drop(&mut self) {
+        self.0.set_back();
+    }
+}
+
 /// Returns a text on one bounded line.
 fn short(text: &str) -> String {
     truncate_middle(&complete(text), TITLE_COLUMNS)
@@ -393,7 +409,9 @@ struct OpenQuestion<'a>(&'a Terminal);
 impl<'a> OpenQuestion<'a> {
     fn new(terminal: &'a Terminal) -> Self {
         terminal.questions.send_modify(|open| *open = open.saturating_add(1));
-        terminal.set_asking(true);
+        if *terminal.questions.borrow() == 1 {
+            terminal.set_asking(true);
+        }
         terminal.set_title(messages::TITLE_ASKS);
         terminal.call_user(messages::CALL_QUESTION);
         Self(terminal)
@@ -402,9 +420,12 @@ impl<'a> OpenQuestion<'a> {
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.0.set_asking(false);
-        self.0.set_title(messages::TITLE_WORKS);
         self.0.questions.send_modify(|open| *open = open.saturating_sub(1));
+        let is_last = *self.0.questions.borrow() == 0;
+        self.0.set_asking(!is_last);
+        if is_last {
+            self.0.set_title(messages::TITLE_WORKS);
+        }
     }
 }
 

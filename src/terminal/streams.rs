@@ -433,19 +433,23 @@ impl Terminal {
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
     }
 
-    /// Ends the block of text that grows, where the live area shows it: what is shown is finished. Returns false if it was not shown.
+    /// Ends the block of text that grows, where the live area shows it: what is shown is finished.
     ///
     /// # Errors
     /// As [`print`](Self::print).
-    pub fn keep_growing(&self) -> io::Result<bool> {
+    pub fn keep_growing(&self) -> io::Result<()> {
         if !self.has_live_output() {
-            return Ok(false);
+            return Ok(());
         }
         let mut err = self.lock_err();
         let screen = err.screen();
         let text = err.live.keep_growing(screen);
-        err.out.write_all(text.as_bytes()).and_then(|()| err.out.flush())?;
-        Ok(true)
+        err.out.write_all(text.as_bytes()).and_then(|()| err.out.flush())
+    }
+
+    /// Returns how often a block of text that grows was finished in the middle, by [`keep_growing`](Self::keep_growing) or because the window was resized.
+    pub fn kept_growing(&self) -> u64 {
+        self.lock_err().live.kept
     }
 
     /// Checks whether standard output shares the live area of standard error.

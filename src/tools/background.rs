@@ -132,14 +132,13 @@ impl RunningCommand {
     pub(crate) fn launch(
         launcher: &Launcher,
         spec: CommandSpec,
-        idle_timeout: Option<Duration>,
         recent: RecentOutput,
         cx: &ToolContext,
     ) -> Self {
         let text = one_line(spec.argv.last().map(String::as_str).unwrap_or_default(), QUOTE_CHARS);
         let (outputs, call_id) = (Outputs::clone(&cx.outputs), cx.call_id.clone());
         let open_file = Some(move || outputs.writer(&call_id));
-        let output_options = OutputOptions { open_file, idle_timeout, recent: Some(recent.clone()) };
+        let output_options = OutputOptions { open_file, idle_timeout: None, recent: Some(recent.clone()) };
         let (launcher, stop) = (launcher.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task =
@@ -208,7 +207,7 @@ impl BackgroundCommands {
         cx: &ToolContext,
     ) -> Result<Rc<BackgroundCommand>, String> {
         self.make_room()?;
-        let running = RunningCommand::launch(launcher, spec, None, RecentOutput::default(), cx);
+        let running = RunningCommand::launch(launcher, spec, RecentOutput::default(), cx);
         Ok(self.add(running, limit))
     }
 

@@ -43,12 +43,21 @@ impl ForegroundCommands {
         Some(Followed { list, command })
     }
 
-    /// Returns the last `most` lines of the command that began last.
-    pub fn tail(&self, most: usize) -> Option<OutputTail> {
+    /// Checks whether no command runs.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|list| list.borrow().is_empty())
+    }
+
+    /// Returns the last `most` lines of the command that began last. `redact` removes secrets from the end of its output, which is whole lines.
+    pub fn tail(&self, most: usize, redact: impl Fn(&str) -> String) -> Option<OutputTail> {
         let list = self.0.as_ref()?.borrow();
         let recent = &list.last()?.recent;
         let ends = recent.line_ends();
-        let text = String::from_utf8_lossy(&recent.tail_from(0, TAIL_BYTES).bytes).into_owned();
+        let part = recent.tail_from(0, TAIL_BYTES);
+        let text = String::from_utf8_lossy(&part.bytes);
+        // The first line of a part can be the end of a secret.
+        let from = if part.first > 0 { text.find('\n').map_or(text.len(), |end| end + 1) } else { 0 };
+        let text = redact(text.get(from..).unwrap_or_default());
         let open = u64::from(!text.is_empty() && !text.ends_with('\n'));
         let lines: Vec<&str> = text.lines().collect();
         let shown = lines.iter().skip(lines.len().saturating_sub(most));
@@ -84,14 +93,14 @@ mod tests {
     #[test]
     fn u02_the_last_lines_of_the_last_command_are_seen_while_it_runs() {
         let commands = ForegroundCommands::followed();
-        assert_eq!(commands.tail(2), None);
+        assert_eq!(commands.tail(2, str::to_owned), None);
         let first = commands.add().unwrap();
         let second = commands.add().unwrap();
         second.command.recent.append(b"one\ntwo\nthree\n10 %\r20 %");
         let tail = OutputTail { lines: vec!["three".to_owned(), "20 %".to_owned()], before: 2 };
-        assert_eq!(commands.tail(2), Some(tail));
+        assert_eq!(commands.tail(2, str::to_owned), Some(tail));
         drop(second);
-        assert_eq!(commands.tail(2), Some(OutputTail { lines: Vec::new(), before: 0 }));
+        assert_eq!(commands.tail(2, str::to_owned), Some(OutputTail { lines: Vec::new(), before: 0 }));
         drop(first);
         assert!(!commands.leave_last());
         assert!(ForegroundCommands::default().add().is_none());

@@ -11,6 +11,7 @@ use agent_process::launch::{
     CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, ended_by_signal,
 };
 use agent_process::limits::FILE_BYTES;
+use agent_process::recent_output::RecentOutput;
 use agent_process::shell;
 use agent_text::excerpt::HEAD_LINES;
 use agent_text::lines;
@@ -148,8 +149,9 @@ impl RunCommand {
     ) -> Result<Followed, String> {
         let (timeout, recent) = (spec.timeout, followed.command.recent.clone());
         let spec = CommandSpec { timeout: Duration::MAX, ..spec };
-        let mut running = RunningCommand::launch(launcher, spec, self.options.idle_timeout, recent, cx);
+        let mut running = RunningCommand::launch(launcher, spec, recent.clone(), cx);
         let mut is_late = std::pin::pin!(tokio::time::sleep(timeout));
+        let mut is_idle = std::pin::pin!(idle(&recent, self.options.idle_timeout));
         loop {
             tokio::select! {
                 biased;
@@ -157,6 +159,10 @@ impl RunCommand {
                 () = cx.cancel.cancelled() => return Ok(Followed::Ended(Box::new(running.stop().await?))),
                 () = &mut is_late => {
                     let exit = CommandOutcome { reason: ExitReason::TimedOut, ..running.stop().await? };
+                    return Ok(Followed::Ended(Box::new(exit)));
+                }
+                () = &mut is_idle => {
+                    let exit = CommandOutcome { reason: ExitReason::Idle, ..running.stop().await? };
                     return Ok(Followed::Ended(Box::new(exit)));
                 }
                 () = followed.command.leave.notified() => match cx.background.take_over(running) {
@@ -297,6 +303,15 @@ enum Followed {
     Ended(Box<CommandOutcome>),
     /// The user has left it in the background, under this id.
     Left(String),
+}
+
+/// Waits until a command has written nothing for `time`; forever without a limit.
+async fn idle(recent: &RecentOutput, time: Option<Duration>) {
+    let Some(time) = time else { return std::future::pending().await };
+    while tokio::time::timeout(time, recent.wait_for_more(recent.total())).await.is_ok() {
+        // The end of the output is that of the command, which is waited for elsewhere.
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Returns the command with its variables in front, as typed into a shell: `PATH=. ls` may run another program than `ls`.

@@ -141,7 +141,9 @@ fn unset(file: &ConfigFile<'_>, app: &App, key: &str) -> AppResult<()> {
         return Err(AppError::new(FailureKind::Request, messages::config_not_set(key, &file.shown)));
     };
     file.replace(&edit.text, &[key])?;
-    let old = shown_value(key, &edit.old.unwrap_or_default());
+    // A group can hold values that are secrets.
+    let old = edit.old.filter(|old| !old.is_object()).map(|old| shown_value(key, &old));
+    let old = old.unwrap_or_else(|| "…".to_owned());
     let place = format!("{}:{}", file.shown, edit.line);
     let line = messages::config_unset(&place, &one_line(key, VALUE_CHARS), &one_line(&old, VALUE_CHARS));
     print(&app.terminal, &app.redact(&line))

@@ -22,6 +22,9 @@ use agent_workspace::replace::Expected;
 use rustix::fs::Mode;
 use std::path::{Path, PathBuf};
 
+/// The mark of the byte order at the beginning of a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A configuration file with its text.
 pub struct ConfigFile<'a> {
     app: &'a App,
@@ -32,6 +35,8 @@ pub struct ConfigFile<'a> {
     path: String,
     /// The path for the user.
     pub shown: String,
+    /// Whether there was no file.
+    is_new: bool,
     /// The text; empty if there is no file.
     pub text: String,
 }
@@ -70,6 +75,7 @@ impl<'a> ConfigFile<'a> {
             root: real.parent().map_or(directory, Path::to_owned),
             path: name,
             shown: file.display().to_string(),
+            is_new: text.is_none(),
             text: text.unwrap_or_default(),
         })
     }
@@ -78,6 +84,7 @@ impl<'a> ConfigFile<'a> {
         let (_, root) = load::state_and_workspace(&flags, &app.environment)?;
         let file = resolve_inside(&root, PROJECT_FILE.as_ref());
         let text = file.and_then(|file| file.map_or(Ok(None), |file| read_text(&file, MAX_CONFIG_BYTES)));
+        let text = text.map_err(|error| error.file(PROJECT_FILE))?;
         Ok(Self {
             app,
             flags,
@@ -85,7 +92,8 @@ impl<'a> ConfigFile<'a> {
             root,
             path: PROJECT_FILE.to_owned(),
             shown: PROJECT_FILE.to_owned(),
-            text: text.map_err(|error| error.file(PROJECT_FILE))?.unwrap_or_default(),
+            is_new: text.is_none(),
+            text: text.unwrap_or_default(),
         })
     }
 
@@ -130,10 +138,15 @@ impl<'a> ConfigFile<'a> {
         let path = project_files::path_inside(&root, &self.path, &self.shown)?;
         let read = root.read(&path, MAX_CONFIG_BYTES);
         let expected = match &read {
-            Ok(content) if content.bytes.ends_with(self.text.as_bytes()) => {
+            // Without the mark of its byte order, which the text does not have.
+            Ok(content)
+                if content.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content.bytes)
+                    == self.text.as_bytes()
+                    && !self.is_new =>
+            {
                 Expected::Hash(content.hash.clone())
             }
-            Err(FileError::Missing(_)) if self.text.is_empty() => Expected::Absent,
+            Err(FileError::Missing(_)) if self.is_new => Expected::Absent,
             Ok(_) | Err(FileError::Missing(_)) => return Err(failed(&messages::CONFIG_CHANGED_MEANWHILE)),
             Err(error) => return Err(failed(error)),
         };

@@ -119,6 +119,13 @@ async fn ask(app: &App, proposals: &[Proposal]) -> Option<String> {
         app.notify(Style::Plain, &messages::first_model_line(number, &model, it.variable.as_deref()));
     }
     let cancel = CancellationToken::new();
+    let pressed = cancel.clone();
+    // Without a handler, Ctrl+C would end the program while the terminal delivers single keys.
+    drop(tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            pressed.cancel();
+        }
+    }));
     for _ in 0..TRIES {
         let answer = app.terminal.ask_text(&messages::first_model_question(proposals.len()), &cancel).await?;
         let number = if answer.trim().is_empty() { Ok(1) } else { answer.trim().parse::<usize>() };

@@ -111,7 +111,8 @@ fn destroys(program: &Program<'_>) -> bool {
                 || program.has_flag('R', "--recursive")
                 || program.args.iter().any(|arg| !arg.is_literal)
         }
-        "shred" | "srm" | "wipe" => true,
+        "shred" | "srm" | "truncate" | "unlink" | "wipe" => true,
+        "find" => program.args.iter().any(|arg| arg.text == "-delete"),
         "git" => destroys_with_git(program),
         _ => false,
     }

@@ -2,6 +2,7 @@
 
 use super::SandboxPolicy;
 use super::git_config;
+use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -110,6 +111,19 @@ pub fn unacknowledged_repository(workspace: &Path) -> Option<PathBuf> {
     let directory = link.common.unwrap_or(link.directory);
     let is_other = !directory.starts_with(workspace) && !repositories_in_use(workspace).contains(&directory);
     is_other.then_some(directory)
+}
+
+/// Checks whether `workspace` is in a working tree of git that belongs to the user: an empty `.git`, or the one of somebody else in a directory
+/// above, shows nothing of what was changed.
+pub fn is_in_own_work_tree(workspace: &Path) -> bool {
+    let Some(tree) = working_tree_around(workspace) else { return false };
+    let is_own = |path: &Path| rustix::fs::stat(path).is_ok_and(|about| about.st_uid == geteuid().as_raw());
+    let leads_to = resolve_git_link(&tree.join(GIT));
+    let is_repository = leads_to.is_some_and(|link| {
+        let common = link.common.as_deref().unwrap_or(&link.directory);
+        link.directory.join(HEAD).is_file() && common.join("objects").is_dir() && common.join("refs").is_dir()
+    });
+    is_repository && is_own(tree) && is_own(&tree.join(GIT))
 }
 
 /// Returns the working tree of git that contains `workspace`.

@@ -6,7 +6,7 @@ use agent_core::image::{Image, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 use agent_core::language::Language;
 use agent_engine::call_arguments;
 use agent_engine::command_class::{CommandClass, CommandOptions, classify, named_files, read_targets};
-use agent_engine::policy::{Mode, Policy, PolicyOptions};
+use agent_engine::policy::{AutoScope, Mode, Policy, PolicyOptions};
 use agent_engine::rules::{Action, PolicyRule, Ruling};
 use agent_fetch::allowed_host::host_name;
 use agent_fetch::command_proxy::head;
@@ -335,7 +335,7 @@ fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
         blocked_commands: Vec::new(),
         allowed_only: false,
         trusts_sandbox: true,
-        is_work_tree: true,
+        auto: AutoScope::default(),
         rules: rules.to_vec(),
         missing_grants: BTreeMap::new(),
         root: "/srv/shop".to_owned(),

@@ -314,9 +314,9 @@ impl<'a> Conversation<'a> {
     }
 
     /// Runs a shell command of the user, who is not asked about it; the model receives its result with the next message.
-    pub fn run_command(&mut self, command: &str, keyboard: &mut Keyboard) {
+    pub fn run_command(&mut self, command: &str, keyboard: &mut Keyboard) -> Next {
         if command.is_empty() {
-            return;
+            return Next::Prompt;
         }
         let arguments = serde_json::json!({ "command": command }).to_string();
         let id = format!("user_{}", self.app.source.short_id());
@@ -347,9 +347,11 @@ impl<'a> Conversation<'a> {
                 self.app.report_error(&error);
             }
         }
-        if self.app.interrupt().is_ok_and(Interrupt::is_pressed) {
+        let was_interrupted = self.app.interrupt().is_ok_and(Interrupt::is_pressed);
+        if was_interrupted {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
+        self.what_waits(was_interrupted, keyboard)
     }
 
     /// Sends a message: one run on the session.
@@ -372,12 +374,13 @@ impl<'a> Conversation<'a> {
             None => Task::new(text),
         };
         request.task = task.with_preparation(preparation);
-        let (app, runtime) = (self.app, self.runtime);
+        let (app, runtime, images) = (self.app, self.runtime, request.images.len());
         let work = self.while_typing(keyboard, Box::pin(perform(app, &request)));
         match catch_panic(|| runtime.block_on(work)) {
-            Ok(finished) => self.finish(finished, keyboard),
+            Ok(finished) => self.finish(finished, images, keyboard),
             Err(error) => {
                 self.app.report_error(&error);
+                keyboard.put_back(&self.take_waiting().join("\n"));
                 self.not_sent()
             }
         }
@@ -389,6 +392,7 @@ impl<'a> Conversation<'a> {
         let until = interrupt.arm(SignalHandlers::silent());
         let typed = self.runtime.block_on(self.app.terminal.ask_text(messages::CHAT_DO_PLAN, &until));
         interrupt.disarm();
+        self.app.terminal.set_title("");
         let typed = typed.unwrap_or_default().trim().to_owned();
         match typed.to_lowercase().as_str() {
             "" | "n" | "no" => Next::Prompt,
@@ -437,6 +441,7 @@ impl<'a> Conversation<'a> {
             self.handle_while_working(input, keyboard);
         };
         self.app.terminal.show_queued(Vec::new());
+        self.app.terminal.show_tail(Vec::new());
         self.app.terminal.set_title("");
         self.app.terminal.call_user(messages::CALL_END);
         done
@@ -480,7 +485,10 @@ impl<'a> Conversation<'a> {
                 }
             }
             Input::Stop | Input::Interrupted => {
-                if let Ok(interrupt) = self.app.interrupt() {
+                // Only a second Ctrl+C, which is a signal, ends the program at once.
+                if let Ok(interrupt) = self.app.interrupt()
+                    && !interrupt.is_pressed()
+                {
                     interrupt.press();
                 }
             }
@@ -502,14 +510,13 @@ impl<'a> Conversation<'a> {
     /// Shows the last lines of the command that runs.
     fn show_tail(&self) {
         let commands = [&self.request.foreground, &self.own_commands];
-        let tail = commands.iter().find_map(|commands| commands.tail(TAIL_ROWS));
+        let tail =
+            commands.iter().find_map(|commands| commands.tail(TAIL_ROWS, |text| self.app.redact(text)));
         let mut rows = Vec::new();
         if let Some(OutputTail { lines, before }) = tail.filter(|tail| !tail.lines.is_empty()) {
-            let is_own = self.request.foreground.tail(0).is_none();
+            let is_own = self.request.foreground.is_empty();
             rows.push(vec![(Style::Dim, messages::tail_begin(before, !is_own))]);
-            rows.extend(
-                lines.iter().map(|line| vec![(Style::Dim, messages::tail_line(&self.app.redact(line)))]),
-            );
+            rows.extend(lines.iter().map(|line| vec![(Style::Dim, messages::tail_line(line))]));
         }
         self.app.terminal.show_tail(rows);
     }
@@ -536,15 +543,16 @@ impl<'a> Conversation<'a> {
         Next::Prompt
     }
 
-    /// Prints the rest of a run's output, and updates the conversation.
-    fn finish(&mut self, finished: FinishedRun, keyboard: &mut Keyboard) -> Next {
+    /// Prints the rest of a run's output, and updates the conversation. The run had the first `images` images.
+    fn finish(&mut self, finished: FinishedRun, images: usize, keyboard: &mut Keyboard) -> Next {
         let FinishedRun { outcome, shown, telemetry } = finished;
         let RunOutcome { result, settings, spent, first_step, .. } = outcome;
         self.ran.clear();
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.
         self.request.clear_cache = false;
-        self.request.images.clear();
+        // Others were attached while it worked.
+        self.request.images.drain(..images.min(self.request.images.len()));
         self.undo_points.push(first_step);
         self.undone_points.clear();
         self.session.clone_from(&result.session_id);
@@ -569,17 +577,19 @@ impl<'a> Conversation<'a> {
         let is_long = result.output.text().lines().count() >= MIN_PLAN_LINES;
         let is_planned = is_long && settings.agent.name == PLAN && result.status == Status::Success;
         self.result = Some(result);
+        match self.what_waits(was_interrupted, keyboard) {
+            Next::Prompt if is_planned && self.later.is_empty() && !was_interrupted => Next::PlanIsReady,
+            next => next,
+        }
+    }
+
+    /// Returns what follows: what no step has sent is the next message; after an interrupt, all that waits comes back to the input.
+    fn what_waits(&mut self, was_interrupted: bool, keyboard: &mut Keyboard) -> Next {
         if was_interrupted {
-            // What waits comes back to the input.
             keyboard.put_back(&self.take_waiting().join("\n"));
             return Next::Prompt;
         }
-        // What no step has sent is the next message.
         let typed = self.request.queue.take().join("\n");
-        match typed.is_empty() {
-            false => Next::Queued(typed),
-            true if is_planned && self.later.is_empty() => Next::PlanIsReady,
-            true => Next::Prompt,
-        }
+        if typed.is_empty() { Next::Prompt } else { Next::Queued(typed) }
     }
 }

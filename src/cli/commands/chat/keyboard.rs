@@ -85,6 +85,8 @@ impl Keyboard {
         let input =
             self.editor.next(&self.terminal, Activity::Waits).await.map_err(|error| unreadable(&error))?;
         self.terminal.show_input(None);
+        // Commands of the program can be interrupted.
+        self.editor.begin_work();
         Ok(input)
     }
 
@@ -92,7 +94,7 @@ impl Keyboard {
     pub async fn while_working(&mut self) -> Input {
         if !self.is_closed {
             match self.editor.next(&self.terminal, Activity::Works).await {
-                Ok(input) if input != Input::End || self.terminal.has_icons() => return input,
+                Ok(input) if input != Input::End => return input,
                 // Without a terminal nothing is typed any more; the run goes on.
                 _ => self.is_closed = true,
             }

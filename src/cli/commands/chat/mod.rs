@@ -13,7 +13,7 @@ use agent_core::failure::FailureKind;
 use agent_engine::policy::Mode;
 use agent_messages as messages;
 use agent_process::launch::Tier;
-use agent_process::sandbox::repositories::working_tree_around;
+use agent_process::sandbox::repositories::is_in_own_work_tree;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ChatMemory;
 use agent_run::app::App;
@@ -63,10 +63,11 @@ pub fn chat(app: &App, args: ChatArgs) -> AppResult<u8> {
 /// The beginning of the command that continues a session, whose menu lists them.
 const RESUME: &str = "/resume ";
 
-/// Returns the mode of a conversation where none is configured: `auto` where the sandbox confines commands and git shows what was changed.
+/// Returns the mode of a conversation where none is configured: `auto` where the sandbox confines commands, they reach no network, and git shows what was changed.
 fn default_mode(app: &App, request: &RunRequest, loaded: &LoadedConfig) -> Option<Mode> {
     let settings = &loaded.settings;
-    if request.overrides.mode.is_some() || working_tree_around(&settings.workspace).is_none() {
+    let is_contained = is_in_own_work_tree(&settings.workspace) && assemble::is_offline(settings);
+    if request.overrides.mode.is_some() || !is_contained {
         return None;
     }
     // A sandbox that is required and missing is reported by the first message.
@@ -239,8 +240,7 @@ impl<'a> Chat<'a> {
             Some('/') => self.conversation.slash_command(line),
             Some('!') => {
                 let command = line.trim_start_matches('!').trim();
-                self.conversation.run_command(command, &mut self.keyboard);
-                Next::Prompt
+                self.conversation.run_command(command, &mut self.keyboard)
             }
             Some(_) => Next::Message(line.to_owned()),
         }
