@@ -338,7 +338,7 @@ fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
 
 /// Checks whether a key is an environment variable for commands with a name that suggests a secret.
 fn is_secret(key: &str) -> bool {
-    // The literal header of a server is a secret, whatever its name.
+    // Every header value of an MCP server counts as a secret.
     let of_server = key.starts_with(SERVERS);
     if of_server && key.contains(".headers.") && key.rsplit('.').next() == Some("value") {
         return true;

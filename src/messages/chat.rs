@@ -209,7 +209,7 @@ pub fn chat_no_arguments(name: &str) -> String {
     format!("`/{name}` takes no arguments; nothing was done")
 }
 
-/// A message that waits for the next step, or for the end of the work.
+/// A queued message: for the next step, or for the end of the run.
 pub fn chat_waits(text: &str, is_for_step: bool) -> String {
     let when = if is_for_step { "with the next step" } else { "after the end" };
     format!("  {when}: {text}")

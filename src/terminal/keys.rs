@@ -126,6 +126,19 @@ impl SavedModes {
     /// Delivers each key at once and unseen from now on, and marks pasted text. With `signals`, Ctrl+C, Ctrl+Z and Ctrl+\ send signals; else they are
     /// keys.
     pub(super) fn deliver_keys(&self, signals: bool) {
+        if self.before.is_none() {
+            return;
+        }
+        self.set_raw(signals);
+        let marked = self.marks_paste.swap(true, Ordering::Relaxed);
+        if !signals {
+            drop(io::stderr().write_all(PASTE_ON));
+        } else if !marked {
+            drop(io::stderr().write_all(CURSOR_AND_PASTE_ON));
+        }
+    }
+
+    fn set_raw(&self, signals: bool) {
         let Some(before) = &self.before else { return };
         let mut modes = before.clone();
         modes.make_raw();
@@ -137,16 +150,9 @@ impl SavedModes {
         }
         // A terminal that is gone is noticed by the next read.
         let _set = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
-        let marked = self.marks_paste.swap(true, Ordering::Relaxed);
-        if !signals {
-            drop(io::stderr().write_all(PASTE_ON));
-        } else if !marked {
-            drop(io::stderr().write_all(CURSOR_AND_PASTE_ON));
-        }
     }
 
-    /// Restores the modes.
-    pub(super) fn set_back(&self) {
+    fn set_back(&self) {
         if let Some(modes) = &self.before {
             // A terminal that is gone needs no modes.
             let _restored = tcsetattr(io::stdin(), OptionalActions::Now, modes);
@@ -160,6 +166,23 @@ impl SavedModes {
             self.marks_paste.store(false, Ordering::Relaxed);
             drop(io::stderr().write_all(PASTE_OFF));
         }
+    }
+}
+
+/// Delivers each key of an answer at once and unseen, with signals, until the wait for the answer ends or is abandoned.
+pub(super) struct KeysOfAnswer(SavedModes);
+
+impl KeysOfAnswer {
+    pub fn begin() -> Self {
+        let modes = SavedModes::save();
+        modes.set_raw(true);
+        Self(modes)
+    }
+}
+
+impl Drop for KeysOfAnswer {
+    fn drop(&mut self) {
+        self.0.set_back();
     }
 }
 

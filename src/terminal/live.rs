@@ -1,5 +1,5 @@
-//! The live area: the rows below the finished text, which are drawn again. They show text that still grows, what goes on, what waits, and the input.
-//! Rows above them are never touched again.
+//! The live area: the rows below the finished text. It shows unfinished text, the last output of a command, the spinner, the queue of messages and the
+//! input, and is drawn again when one of them changes. Rows above the live area are never changed.
 
 use super::preview::Row;
 use super::sanitize::{char_columns, sanitize_prose};
@@ -45,17 +45,17 @@ pub struct InputView {
 /// The live area, and what of it is on the screen.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Text whose line is not ended.
+    /// A line of text without its end.
     pub open: Row,
-    /// Rows of a block of text that still grows.
+    /// Rows of a Markdown block that is still streamed.
     pub growing: Vec<Row>,
-    /// How often such a block was finished in the middle.
+    /// Number of blocks that were moved to the finished text before their end.
     pub kept: u64,
-    /// What goes on: the row of the spinner.
+    /// The row of the spinner.
     pub status: String,
-    /// The last rows that a command has printed.
+    /// The last rows of a command's output.
     pub tail: Vec<Row>,
-    /// Messages that wait.
+    /// The queue of messages.
     pub queued: Vec<Row>,
     pub input: Option<InputView>,
     /// Whether a question is open, which stands in the place of the input.
@@ -77,40 +77,46 @@ struct Drawn {
 }
 
 impl Live {
-    /// Forgets what is on the screen: something else has been written below it.
+    /// Forgets the rows on the screen, because another program has written below them.
     pub fn forget(&mut self) {
         self.drawn = Drawn::default();
     }
 
-    /// Returns what moves the cursor below the rows, which stay.
+    /// Returns the output that moves the cursor below the rows; the rows stay on the screen.
     pub fn leave(&mut self) -> String {
         let below = self.drawn.rows.len().saturating_sub(self.drawn.cursor.0);
         self.forget();
         "\n".repeat(below)
     }
 
-    /// Returns what draws the rows that have changed, or nothing soon after another drawing: the next tick of the spinner draws them.
+    /// Returns the output that draws the changed rows. Returns nothing within 16 ms of the last drawing if the spinner is shown, because its next tick draws
+    /// them.
     pub fn draw_soon(&mut self, screen: Screen) -> String {
         let is_late = !self.status.is_empty() && self.drawn.at.is_some_and(|at| at.elapsed() < MIN_BETWEEN);
         if is_late { String::new() } else { self.draw("", screen) }
     }
 
-    /// Returns what ends the block of text that grows: its rows are finished.
+    /// Moves the growing block to the finished text and returns the output for it.
     pub fn keep_growing(&mut self, screen: Screen) -> String {
-        let mut text = if self.drawn.width == screen.width { String::new() } else { self.draw("", screen) };
-        let mut rows = String::new();
-        self.kept += u64::from(!self.growing.is_empty());
-        for row in std::mem::take(&mut self.growing) {
-            paint_row(&mut rows, &row, screen.look.color);
-            rows.push('\n');
+        if self.drawn.width != screen.width && !self.drawn.rows.is_empty() {
+            return self.draw_resized("", screen);
         }
-        if !rows.is_empty() {
-            text.push_str(&self.draw(&rows, screen));
-        }
-        text
+        let rows = self.take_growing(0, screen);
+        self.draw(&rows, screen)
     }
 
-    /// Returns what writes `finished`, whole lines, above the rows, and draws what of the rows has changed.
+    /// Takes the rows of the block that grows, and returns those after the first `skipped` as finished lines.
+    fn take_growing(&mut self, skipped: usize, screen: Screen) -> String {
+        self.kept += u64::from(!self.growing.is_empty());
+        let mut lines = String::new();
+        for row in std::mem::take(&mut self.growing).iter().skip(skipped) {
+            paint_row(&mut lines, row, screen.look.color);
+            lines.push('\n');
+        }
+        lines
+    }
+
+    /// Returns the output that writes the lines `finished` above the live area and draws the changed rows of the live area.
     pub fn draw(&mut self, finished: &str, screen: Screen) -> String {
         if self.drawn.width != screen.width && !self.drawn.rows.is_empty() {
             return self.draw_resized(finished, screen);
@@ -158,7 +164,8 @@ impl Live {
         text
     }
 
-    /// The same in a window of another width. Text that grows stays where it is: the terminal may have wrapped it anew, and moved it out of the screen.
+    /// Like [`draw`](Self::draw), after the width of the window has changed. The growing block becomes finished text, because the terminal may have wrapped
+    /// its rows and moved them out of the screen.
     fn draw_resized(&mut self, finished: &str, screen: Screen) -> String {
         let (row, column) = self.drawn.cursor;
         let kept = self.growing.iter().zip(&self.drawn.rows).take_while(|(new, old)| new == old).count();
@@ -173,16 +180,9 @@ impl Live {
         let mut text = String::new();
         push_to_row(&mut text, above, 0);
         text.push_str(ERASE_BELOW);
-        let mut lines = String::new();
-        self.kept += u64::from(!self.growing.is_empty());
-        for row in std::mem::take(&mut self.growing).iter().skip(kept) {
-            paint_row(&mut lines, row, screen.look.color);
-            lines.push('\n');
-        }
+        let lines = self.take_growing(kept, screen) + finished;
         self.forget();
-        lines.push_str(finished);
-        text.push_str(&self.draw(&lines, screen));
-        text
+        text + &self.draw(&lines, screen)
     }
 
     /// Returns the rows, none wider than the screen and not more than fit, and row and column of the cursor.
@@ -291,7 +291,7 @@ mod tests {
             Self { emulator: vt100::Parser::new(size(10), size(20), 100), live: Live::default(), width: 20 }
         }
 
-        /// Writes lines above the live area, and returns what is seen.
+        /// Writes lines above the live area and returns the text on the screen.
         fn draw(&mut self, finished: &str) -> String {
             // The emulator cuts the rows of a smaller window.
             let look = Look { color: false, reflows: false };

@@ -3,7 +3,7 @@
 //! Without a user at a terminal, the prompt is refused at once.
 
 use super::input_line::InputLine;
-use super::keys::{Keys, SavedModes, wait_readable};
+use super::keys::{Keys, KeysOfAnswer, wait_readable};
 use super::live::InputView;
 use super::preview::Preview;
 use super::sanitize::{columns, sanitize, truncate_middle};
@@ -12,7 +12,7 @@ use agent_core::language::Language;
 use agent_messages as messages;
 use agent_text::lines::one_line;
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
 };
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -200,9 +200,9 @@ impl Terminal {
             self.eprintln(Style::Bold, prompt)?;
         }
         let prompt = if is_long { ANSWER_PROMPT } else { prompt };
-        let modes = AnswerModes::begin();
+        let keys = KeysOfAnswer::begin();
         let answer = self.edit_answer(prompt).await;
-        drop(modes);
+        drop(keys);
         self.show_answer(None);
         if let Ok(Some(answer)) = &answer {
             self.eprintln(Style::Bold, &format!("{prompt}{answer}"))?;
@@ -287,10 +287,10 @@ impl Terminal {
             return Ok(line);
         }
         // Before the prompt: a key that answers it must not arrive while the terminal still collects a line.
-        let single_keys = SingleKeys::begin()?;
+        let keys = KeysOfAnswer::begin();
         self.print_prompt(choices)?;
         let key = read_line().await?.filter(|key| key != END_OF_INPUT);
-        drop(single_keys);
+        drop(keys);
         if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE && pasted(key).is_none()) {
             self.stream(Style::Plain, &one_line(shown.trim(), REASON_CHARS))?;
         }
@@ -351,45 +351,6 @@ impl PromptQuestion<'_> {
         let notes = self.notes.iter().map(String::as_str);
         let mut lines = [self.title, self.reason].into_iter().chain(self.lasting).chain(notes);
         lines.any(|line| short(line) != complete(line)) || self.notes.len() > MAX_NOTES
-    }
-}
-
-/// Lets the terminal deliver each key at once and unseen, until the wait for a key ends or is abandoned.
-struct SingleKeys(Termios);
-
-impl SingleKeys {
-    fn begin() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut modes = before.clone();
-        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        modes.special_codes[SpecialCodeIndex::VMIN] = 1;
-        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for SingleKeys {
-    fn drop(&mut self) {
-        // A terminal that is gone needs no modes.
-        let _restored = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-    }
-}
-
-/// The modes in which an answer is edited, until the wait for it ends or is abandoned.
-struct AnswerModes(SavedModes);
-
-impl AnswerModes {
-    fn begin() -> Self {
-        let modes = SavedModes::save();
-        modes.deliver_keys(true);
-        Self(modes)
-    }
-}
-
-impl Drop for AnswerModes {
-    fn drop(&mut self) {
-        self.0.set_back();
     }
 }
 

@@ -129,7 +129,6 @@ pub enum PrintOutcome {
 /// The standard streams of the process. All output through it is sanitized, written in whole lines above the live area, and not mixed with it.
 pub struct Terminal {
     info: StreamInfo,
-    color: bool,
     /// Whether standard output is coloured.
     out_color: bool,
     rich: bool,
@@ -186,10 +185,7 @@ impl ErrorStream {
     /// Adds text that need not end its line.
     fn append(&mut self, pieces: &[(Style, &str)]) -> io::Result<()> {
         if !self.rich {
-            let painted: String = pieces
-                .iter()
-                .map(|(style, text)| if self.look.color { style.paint(text) } else { (*text).to_owned() })
-                .collect();
+            let painted: String = pieces.iter().map(|(style, text)| self.paint(*style, text)).collect();
             if let Some((_, last)) = pieces.iter().rfind(|(_, text)| !text.is_empty()) {
                 self.line_open = !last.ends_with('\n');
             }
@@ -209,6 +205,10 @@ impl ErrorStream {
             }
         }
         if lines.is_empty() { self.draw_soon() } else { self.write(&lines) }
+    }
+
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.look.color { style.paint(text) } else { text.to_owned() }
     }
 
     /// Draws the live area if it has changed.
@@ -262,7 +262,6 @@ impl Terminal {
         let shown = Arc::downgrade(&err);
         Self {
             info,
-            color,
             out_color: !set(&environment.no_color)
                 && (forced || !dumb && info.stdout != StdoutTarget::Elsewhere),
             rich,
@@ -330,7 +329,7 @@ impl Terminal {
         let start = err.close_line();
         let text = sanitize(text);
         let text = if self.rich { wrap_words(&text, usize::from(self.width())) } else { text };
-        let block = format!("{start}{}\n", self.paint(style, &text));
+        let block = format!("{start}{}\n", err.paint(style, &text));
         err.write(&block)
     }
 
@@ -342,7 +341,7 @@ impl Terminal {
         let mut err = self.lock_err();
         let mut block = err.close_line();
         for row in rows {
-            block.extend(row.iter().map(|(style, text)| self.paint(*style, &sanitize(text))));
+            block.extend(row.iter().map(|(style, text)| err.paint(*style, &sanitize(text))));
             block.push('\n');
         }
         err.write(&block)
@@ -587,10 +586,6 @@ impl Terminal {
         self.lock_err().line_open = false;
     }
 
-    fn paint(&self, style: Style, text: &str) -> String {
-        if self.color { style.paint(text) } else { text.to_owned() }
-    }
-
     fn lock_err(&self) -> MutexGuard<'_, ErrorStream> {
         self.err.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -692,7 +687,7 @@ mod tests {
 
     #[test]
     fn colour_follows_the_terminal_and_the_wishes() {
-        let color = |info, environment| terminal(info, &environment).0.color;
+        let color = |info, environment| terminal(info, &environment).0.lock_err().look.color;
         let wish = |value: &str| Some(value.to_owned());
         assert!(color(ALL, TerminalEnvironment::default()));
         assert!(!color(StreamInfo::default(), TerminalEnvironment::default()));

@@ -35,17 +35,12 @@ impl ForegroundCommands {
         Self(Some(Rc::default()))
     }
 
-    /// Adds a command until the result is dropped; `None` if nobody follows.
+    /// Adds a command, which is removed when the returned value is dropped. Returns `None` if no user follows the commands.
     pub(crate) fn add(&self) -> Option<Followed> {
         let list = self.0.clone()?;
         let command = Rc::new(ForegroundCommand::default());
         list.borrow_mut().push(Rc::clone(&command));
         Some(Followed { list, command })
-    }
-
-    /// Checks whether no command runs.
-    pub fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|list| list.borrow().is_empty())
     }
 
     /// Returns the last `most` lines of the command that began last. `redact` removes secrets from the end of its output, which is whole lines.

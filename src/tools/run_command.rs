@@ -146,7 +146,7 @@ impl RunCommand {
         launcher: &Launcher,
         spec: CommandSpec,
         cx: &ToolContext,
-    ) -> Result<Followed, String> {
+    ) -> Result<FollowedEnd, String> {
         let (timeout, recent) = (spec.timeout, followed.command.recent.clone());
         let spec = CommandSpec { timeout: Duration::MAX, ..spec };
         let mut running = RunningCommand::launch(launcher, spec, recent.clone(), cx);
@@ -155,18 +155,18 @@ impl RunCommand {
         loop {
             tokio::select! {
                 biased;
-                exit = running.end() => return Ok(Followed::Ended(Box::new(exit?))),
-                () = cx.cancel.cancelled() => return Ok(Followed::Ended(Box::new(running.stop().await?))),
+                exit = running.end() => return Ok(FollowedEnd::Ended(Box::new(exit?))),
+                () = cx.cancel.cancelled() => return Ok(FollowedEnd::Ended(Box::new(running.stop().await?))),
                 () = &mut is_late => {
                     let exit = CommandOutcome { reason: ExitReason::TimedOut, ..running.stop().await? };
-                    return Ok(Followed::Ended(Box::new(exit)));
+                    return Ok(FollowedEnd::Ended(Box::new(exit)));
                 }
                 () = &mut is_idle => {
                     let exit = CommandOutcome { reason: ExitReason::Idle, ..running.stop().await? };
-                    return Ok(Followed::Ended(Box::new(exit)));
+                    return Ok(FollowedEnd::Ended(Box::new(exit)));
                 }
                 () = followed.command.leave.notified() => match cx.background.take_over(running) {
-                    Ok(command) => return Ok(Followed::Left(command.id.clone())),
+                    Ok(command) => return Ok(FollowedEnd::Left(command.id.clone())),
                     // As many as may run are in the background already.
                     Err(still_here) => running = still_here,
                 },
@@ -281,8 +281,8 @@ impl TypedTool for RunCommand {
                 exit.map_err(|error| format!("{error}."))?
             }
             Some(followed) => match self.follow(&followed, &launcher, spec, cx).await? {
-                Followed::Ended(exit) => *exit,
-                Followed::Left(id) => {
+                FollowedEnd::Ended(exit) => *exit,
+                FollowedEnd::Left(id) => {
                     return Ok(ToolOutput {
                         command_outcome: Some(CommandStatus::Running),
                         ..ToolOutput::ok(left_in_background_text(&id))
@@ -298,7 +298,7 @@ impl TypedTool for RunCommand {
 }
 
 /// How a call ended that a user has followed.
-enum Followed {
+enum FollowedEnd {
     /// The command has ended.
     Ended(Box<CommandOutcome>),
     /// The user has left it in the background, under this id.

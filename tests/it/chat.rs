@@ -4,7 +4,7 @@ use crate::support::calls::turn;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
-use crate::support::terminal::AtTerminal;
+use crate::support::terminal::{AtTerminal, shown as seen_on};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -806,7 +806,7 @@ fn chat_a_continued_answer_and_one_of_a_fallback_model_are_shown_whole_and_once(
         chat.types("hello\r");
         chat.prompt(2);
         chat.types(END);
-        let screen = chat.finish().stderr;
+        let screen = seen_on(&chat.finish().stderr);
         assert_eq!(screen.matches("half of a word, done").count(), 1, "{streams:?}: {screen}");
         assert_eq!(screen.matches("done").count(), 1, "{streams:?}: {screen}");
     }

@@ -460,3 +460,18 @@ fn o28_what_is_forbidden_stays_forbidden_in_a_dry_run() {
     assert!(done.stderr.contains("1 action was refused") && done.stderr.contains("agent help permissions"));
     assert!(done.stderr.ends_with("No write actions were planned.\n"), "{}", done.stderr);
 }
+
+// The answer that is edited marked pasted text from then on, also in the shell.
+#[test]
+fn u09_a_question_leaves_the_terminal_as_it_was() {
+    let lab = Lab::with_a_txt().unprivileged();
+    let server = Server::batch([write("one.txt")]);
+    let mut run = AtTerminal::start(&lab, &server, &[]);
+    run.answer("w");
+    run.see("the question why", |text| text.contains("Why not?"));
+    run.signal(rustix::process::Signal::INT);
+    run.wait("the modes of the start", |_| run.modes() == run.modes_before);
+    let done = run.finish();
+    assert_eq!(done.code, Some(130));
+    assert!(!done.stderr.contains("2004h"), "{:?}", done.stderr);
+}

@@ -29,7 +29,7 @@ pub async fn store_session(
     let (store, redactor) = (session_store(settings), worker.app.redactor(settings));
     let mut bytes = Vec::new();
     let paths = PathReplacements::default();
-    if let Err(error) = write_session(&mut bytes, (&store, &redactor), id, &paths) {
+    if let Err(error) = write_session(&mut bytes, &store, &redactor, id, &paths) {
         worker.log(Style::Warning, &error.to_string());
         return Ok(());
     }

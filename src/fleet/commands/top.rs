@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 /// Rows for tasks that workers do.
 const MAX_TASKS: usize = 20;
-/// Columns of the end of an id: its random part, which tells apart tasks that were added together.
+/// Columns of a task id. The last characters of the id are shown, because they are random: ids of tasks that were added together begin alike.
 const ID_COLUMNS: usize = 9;
 /// Columns of a worker.
 const WORKER_COLUMNS: usize = 16;

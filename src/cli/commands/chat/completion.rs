@@ -36,10 +36,10 @@ const MAX_CANDIDATES: usize = 100;
 const MAX_SESSIONS: usize = 50;
 const TITLE_CHARS: usize = 60;
 
-/// Maximum number of files among which a name is searched.
+/// Maximum number of files that are searched for a name.
 const MAX_FILES: usize = 20_000;
 
-/// What can be typed in a conversation.
+/// The completion of commands, values and paths in a conversation.
 pub struct ChatCompletion {
     commands: Vec<Candidate>,
     agents: Vec<Candidate>,
@@ -47,9 +47,11 @@ pub struct ChatCompletion {
     /// The directory of the files after `/image`.
     directory: PathBuf,
     sessions: Sessions,
+    /// The files of the workspace, read at most once for each `@`.
+    files: RefCell<Option<Vec<String>>>,
 }
 
-/// The sessions of the workspace, as they were when the menu was opened.
+/// The sessions of the workspace. They are read when the menu opens, and filtered while the user types.
 pub struct Sessions {
     store: SessionStore,
     redactor: Arc<Redactor>,
@@ -93,7 +95,7 @@ impl Sessions {
 }
 
 impl ChatCompletion {
-    /// Collects what is known at the start of a conversation.
+    /// Creates the completion for a conversation.
     pub fn new(
         settings: &Settings,
         user_commands: &UserCommands,
@@ -110,7 +112,19 @@ impl ChatCompletion {
             root: settings.workspace.clone(),
             directory,
             sessions,
+            files: RefCell::default(),
         }
+    }
+}
+
+impl ChatCompletion {
+    /// Returns the files of the workspace whose paths contain the letters of `typed` in this order, the best first.
+    fn similar_files(&self, typed: &str) -> Vec<String> {
+        let mut known = self.files.borrow_mut();
+        let files = known.get_or_insert_with(|| files(&self.root));
+        let pattern = Pattern::parse(typed, CaseMatching::Smart, Normalization::Smart);
+        let matches = pattern.match_list(files.iter(), &mut Matcher::new(Config::DEFAULT.match_paths()));
+        matches.into_iter().take(MAX_CANDIDATES).map(|(path, _)| path.clone()).collect()
     }
 }
 
@@ -120,9 +134,12 @@ impl Completion for ChatCompletion {
     }
 
     fn paths(&self, typed: &str) -> Vec<Candidate> {
+        if typed.is_empty() {
+            *self.files.borrow_mut() = None;
+        }
         let below = paths(&self.root, typed);
         let is_name = !typed.is_empty() && !typed.ends_with('/');
-        let similar = if is_name && below.is_empty() { similar_files(&self.root, typed) } else { Vec::new() };
+        let similar = if is_name && below.is_empty() { self.similar_files(typed) } else { Vec::new() };
         below.into_iter().chain(similar).map(Candidate::from).collect()
     }
 
@@ -166,8 +183,8 @@ fn beginning_with(all: impl Iterator<Item = Candidate>, typed: &str) -> Vec<Cand
     all.filter(|candidate| candidate.text.starts_with(typed) && is_plain(&candidate.text)).collect()
 }
 
-/// Returns the files of the workspace whose paths contain the letters of `typed` in this order, the best first; ignored files are left out.
-fn similar_files(root: &Path, typed: &str) -> Vec<String> {
+/// Returns the files below `root`, without ignored ones and those that the terminal must not show.
+fn files(root: &Path) -> Vec<String> {
     let found = || {
         let workspace = Workspace::open(root).ok()?;
         let base = workspace.path(".").ok()?;
@@ -175,10 +192,7 @@ fn similar_files(root: &Path, typed: &str) -> Vec<String> {
         workspace.find(&wanted, &AtomicBool::new(false)).ok()
     };
     let entries = found().map(|listing| listing.entries).unwrap_or_default();
-    let files = entries.iter().map(|entry| entry.path.as_str()).filter(|path| is_plain(path));
-    let pattern = Pattern::parse(typed, CaseMatching::Smart, Normalization::Smart);
-    let matches = pattern.match_list(files, &mut Matcher::new(Config::DEFAULT.match_paths()));
-    matches.into_iter().take(MAX_CANDIDATES).map(|(path, _)| path.to_owned()).collect()
+    entries.iter().map(|entry| entry.path.as_str().to_owned()).filter(|path| is_plain(path)).collect()
 }
 
 /// Checks that `name` has no control or invisible characters, because the editor writes it to the terminal.
@@ -233,6 +247,7 @@ mod tests {
                 clock: Rc::new(Clock::manual()),
                 listed: RefCell::default(),
             },
+            files: RefCell::default(),
         };
         let texts = |found: Vec<Candidate>| found.into_iter().map(|one| one.text).collect::<Vec<_>>();
         assert_eq!(texts(completion.values("/image a.png src/ma")), ["src/main.rs"]);

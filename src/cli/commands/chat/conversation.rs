@@ -48,13 +48,13 @@ pub const NAME_CHARS: usize = 60;
 /// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
 pub const INTERRUPTED: u8 = 130;
 
-/// Time after which a message that was sent meanwhile leaves the list of those that wait.
+/// Time between two updates of the queue and of a command's output on the screen.
 const QUEUE_TICK: Duration = Duration::from_millis(200);
-/// Rows shown of what a running command has printed.
+/// Rows shown of the output of a running command.
 const TAIL_ROWS: usize = 4;
 /// Characters shown of a command that runs.
 const COMMAND_CHARS: usize = 200;
-/// Most messages shown of those that wait, and characters of each.
+/// Maximum number of queued messages that are shown, and of characters of each.
 const QUEUED_ROWS: usize = 3;
 const QUEUED_CHARS: usize = 200;
 
@@ -64,7 +64,7 @@ const READING_TOOLS: [&str; 6] = ["read_file", "list_files", "search_code", "gre
 /// Fewest lines of a plan; a shorter answer of the agent `plan` is conversation.
 const MIN_PLAN_LINES: usize = 3;
 
-/// The agent that changes nothing, and the one that carries out its plan.
+/// The agent that makes plans, and the agent that carries them out.
 pub const PLAN: &str = "plan";
 pub const BUILD: &str = "build";
 
@@ -163,15 +163,15 @@ pub struct Conversation<'a> {
     pub typed: String,
     /// Commands that the user ran since the last message, and their results.
     pub ran: Vec<(String, String)>,
-    /// Whether a line that is typed while the agent works is for its next step.
+    /// `chat.queue`: whether a line that is typed during a run is queued for the next step.
     queues: bool,
-    /// Lines that were typed while the agent worked, for the time after its end.
+    /// Lines that are queued for the end of the run.
     pub later: VecDeque<String>,
-    /// What stands below the input.
+    /// The row below the input.
     pub footer: String,
-    /// The same, if a command has changed the options since the message began.
+    /// The row below the input after a slash command has changed an option during the run.
     pub changed_footer: Option<String>,
-    /// The command of the user that runs.
+    /// The running command that the user typed after `!`.
     own_commands: ForegroundCommands,
 }
 
@@ -235,8 +235,9 @@ impl<'a> Conversation<'a> {
     ///
     /// # Errors
     /// When the configuration is invalid.
-    pub fn show_status(&self) -> AppResult<()> {
-        self.show_header(&self.app.load(&self.request_in_force().effective_overrides())?.settings);
+    pub fn show_status(&mut self) -> AppResult<()> {
+        let settings = self.refresh_footer()?;
+        self.show_header(&settings);
         Ok(())
     }
 
@@ -250,20 +251,20 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Takes over what of the settings holds for the whole conversation.
+    /// Stores the settings that stay the same for the whole conversation.
     pub fn begin(&mut self, settings: &Settings) {
         self.queues = settings.chat.queue;
         self.footer = self.footer_of(settings);
     }
 
-    /// Shows what is in force for the next message below the input.
+    /// Shows what is in force for the next message below the input, and returns these settings.
     ///
     /// # Errors
     /// When the configuration is invalid.
-    pub fn refresh_footer(&mut self) -> AppResult<()> {
-        let loaded = self.app.load(&self.request_in_force().effective_overrides())?;
-        self.footer = self.footer_of(&loaded.settings);
-        Ok(())
+    pub fn refresh_footer(&mut self) -> AppResult<Settings> {
+        let settings = self.app.load(&self.request_in_force().effective_overrides())?.settings;
+        self.footer = self.footer_of(&settings);
+        Ok(settings)
     }
 
     /// Returns the row below the input.
@@ -429,14 +430,19 @@ impl<'a> Conversation<'a> {
         let mut tick = tokio::time::interval(QUEUE_TICK);
         self.changed_footer = None;
         self.app.terminal.set_title(messages::TITLE_WORKS);
-        let done = loop {
-            self.show_queued();
-            self.show_tail();
-            let input = tokio::select! {
-                biased;
-                done = &mut work => break done,
-                input = keyboard.while_working() => input,
-                _tick = tick.tick() => continue,
+        let done = 'work: loop {
+            let input = {
+                let mut typing = pin!(keyboard.while_working());
+                loop {
+                    self.show_queued();
+                    self.show_tail();
+                    tokio::select! {
+                        biased;
+                        done = &mut work => break 'work done,
+                        input = &mut typing => break input,
+                        _tick = tick.tick() => {}
+                    }
+                }
             };
             self.handle_while_working(input, keyboard);
         };
@@ -496,26 +502,31 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Returns the messages that wait, and whether they are for the next step.
+    /// Returns the queued messages, each with true if it is for the next step.
     pub fn waiting(&self) -> Vec<(String, bool)> {
         let next = self.request.queue.texts().into_iter().map(|text| (text, true));
         next.chain(self.later.iter().map(|text| (text.clone(), false))).collect()
     }
 
-    /// Takes all messages that wait.
+    /// Removes and returns all queued messages.
     pub fn take_waiting(&mut self) -> Vec<String> {
         self.request.queue.take().into_iter().chain(self.later.drain(..)).collect()
     }
 
     /// Shows the last lines of the command that runs.
     fn show_tail(&self) {
-        let commands = [&self.request.foreground, &self.own_commands];
-        let tail =
-            commands.iter().find_map(|commands| commands.tail(TAIL_ROWS, |text| self.app.redact(text)));
+        // A command of the agent can be left in the background, one of the user cannot.
+        let commands = [(&self.request.foreground, true), (&self.own_commands, false)];
+        let tail = commands.iter().find_map(|(commands, can_be_left)| {
+            Some((commands.tail(TAIL_ROWS, |text| self.app.redact(text))?, *can_be_left))
+        });
         let mut rows = Vec::new();
-        if let Some(OutputTail { lines, before }) = tail.filter(|tail| !tail.lines.is_empty()) {
-            let is_own = self.request.foreground.is_empty();
-            rows.push(vec![(Style::Dim, messages::tail_begin(before, !is_own))]);
+        if let Some((OutputTail { lines, before }, can_be_left)) =
+            tail.filter(|(tail, _)| !tail.lines.is_empty())
+        {
+            if before > 0 || can_be_left {
+                rows.push(vec![(Style::Dim, messages::tail_begin(before, can_be_left))]);
+            }
             rows.extend(lines.iter().map(|line| vec![(Style::Dim, messages::tail_line(line))]));
         }
         self.app.terminal.show_tail(rows);
@@ -583,7 +594,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Returns what follows: what no step has sent is the next message; after an interrupt, all that waits comes back to the input.
+    /// Handles the queue at the end of a run. Messages that no step has sent become the next message. After an interrupt, all queued messages return to the
+    /// input.
     fn what_waits(&mut self, was_interrupted: bool, keyboard: &mut Keyboard) -> Next {
         if was_interrupted {
             keyboard.put_back(&self.take_waiting().join("\n"));

@@ -1,4 +1,4 @@
-//! What the user types in a conversation: at the prompt, and while the program works.
+//! Input of the user in a conversation, at the prompt and during a run.
 
 use super::completion::{ChatCompletion, Sessions};
 use agent_config::chat::ChatNotification;
@@ -90,7 +90,7 @@ impl Keyboard {
         Ok(input)
     }
 
-    /// Waits for the next input while the program works; forever after its end.
+    /// Waits for the next input during a run. Never returns after the input has ended.
     pub async fn while_working(&mut self) -> Input {
         if !self.is_closed {
             match self.editor.next(&self.terminal, Activity::Works).await {

@@ -113,7 +113,6 @@ impl<'a> Chat<'a> {
         conversation.begin(settings);
         // A session brings its own agent and model.
         if conversation.session.is_some() {
-            conversation.refresh_footer()?;
             conversation.show_status()?;
         } else {
             conversation.show_header(settings);

@@ -63,10 +63,10 @@ pub(super) fn export(
     output: Option<&Path>,
     path_replacements: &PathReplacements,
 ) -> AppResult<()> {
-    let session = (&context.store, &*context.redactor);
+    let (store, redactor) = (&context.store, &*context.redactor);
     let Some(path) = output else {
         let mut text = Vec::new();
-        write_session(&mut text, session, id, path_replacements)?;
+        write_session(&mut text, store, redactor, id, path_replacements)?;
         return print(context.terminal, &escape_json(&String::from_utf8_lossy(&text)));
     };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -75,7 +75,7 @@ pub(super) fn export(
         return Err(AppError::new(FailureKind::Session, message));
     }
     let mut file = file.map_err(|error| io_failure(&format!("write {}", path.display()), error))?;
-    write_session(&mut file, session, id, path_replacements)
+    write_session(&mut file, store, redactor, id, path_replacements)
 }
 
 /// Writes session `id` without the secrets that `redactor` knows.
@@ -84,7 +84,8 @@ pub(super) fn export(
 /// Fails for an unknown or unreadable session, and when it cannot be written.
 pub fn write_session(
     to: &mut dyn Write,
-    (store, redactor): (&SessionStore, &Redactor),
+    store: &SessionStore,
+    redactor: &Redactor,
     id: &str,
     path_replacements: &PathReplacements,
 ) -> AppResult<()> {
