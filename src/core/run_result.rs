@@ -66,6 +66,18 @@ pub struct ModifiedFile {
     pub action: ChangeAction,
     /// What changed the file.
     pub by: ChangedBy,
+    /// Number of lines that differ; absent for a file that is not text or too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<ChangedLines>,
+}
+
+/// Lines of a file that differ from its state before the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedLines {
+    /// Lines that were added.
+    pub added: usize,
+    /// Lines that were removed.
+    pub removed: usize,
 }
 
 /// A file with instructions that was sent to the model.

@@ -147,7 +147,8 @@ impl LogStyle {
     pub fn step(self, step: u32, messages: usize) -> String {
         let messages = self.counted(messages, ["message", "messages"], ["mensaje", "mensajes"]);
         let (icon, arrow) = (self.pick("\n🔄 ", ""), self.pick(" →", ":"));
-        let (name, call) = (self.translate("Step", "Paso"), self.translate("LLM call", "llamada al LLM"));
+        let (name, call) =
+            (self.translate("Step", "Paso"), self.translate("model call", "llamada al modelo"));
         format!("{icon}{name} {step}{arrow} {call} ({messages})")
     }
 
@@ -180,7 +181,7 @@ impl LogStyle {
                 self.translate(" (interrupted by the provider)", " (interrumpido por el proveedor)")
             }
         };
-        let verb = self.translate("LLM responded with", "El LLM respondió con");
+        let verb = self.translate("Model responded with", "El modelo respondió con");
         format!("   {}{verb} {what}{cut}", self.pick("✓ ", ""))
     }
 
@@ -192,14 +193,15 @@ impl LogStyle {
         format!("   {word}{name}{}{summary}{origin}", self.arrow(summary))
     }
 
-    /// Successful tool call; `call` (name, summary) is set when the line above belongs to another call.
-    pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool) -> String {
+    /// Successful tool call; `call` (name, summary) is set when the line above belongs to another call. `note` says what came of it.
+    pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool, note: &str) -> String {
         let dry = if simulated {
             self.translate(" (dry run: nothing was done)", " (simulación: no se hizo nada)")
         } else {
             ""
         };
-        format!("      {}OK{}{dry}", self.pick("✓ ", ""), self.named(call))
+        let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+        format!("      {}OK{}{dry}{note}", self.pick("✓ ", ""), self.named(call))
     }
 
     /// Failed tool call.
@@ -284,7 +286,7 @@ impl LogStyle {
 
     /// Failure of the model.
     pub fn model_failed(self, kind: FailureKind, message: &str) -> String {
-        let words = self.translate("LLM error", "Error del LLM");
+        let words = self.translate("Model error", "Error del modelo");
         format!("{}{words} ({}): {message}", self.pick("❌ ", ""), kind.name())
     }
 

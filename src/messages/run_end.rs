@@ -4,8 +4,11 @@ use super::costs::{money_with_help, tokens};
 use super::human_log::LogStyle;
 use super::numbers::{counted, duration, thousands};
 use super::stop_reason::stop_reason_text;
+use agent_core::file_change::ChangeAction;
 use agent_core::language::Language;
 use agent_core::price::Usd;
+use agent_core::quality_gate::GateResult;
+use agent_core::run_result::{ChangedLines, ModifiedFile, RunResult};
 use agent_core::stop_reason::{LimitReached, Status, StopReason};
 use agent_core::usage::Usage;
 use std::time::Duration;
@@ -86,6 +89,77 @@ impl LogStyle {
         }
     }
 
+    /// Heading of the changed files, with the lines that were added and removed in all of them.
+    pub fn changed_files(self, files: &[ModifiedFile]) -> String {
+        let what = self.counted(
+            files.len(),
+            ["file changed", "files changed"],
+            ["archivo cambiado", "archivos cambiados"],
+        );
+        let lines = files.iter().filter_map(|file| file.lines);
+        let all = lines.reduce(|all, lines| ChangedLines {
+            added: all.added.saturating_add(lines.added),
+            removed: all.removed.saturating_add(lines.removed),
+        });
+        let lines = all.filter(|_| files.len() > 1).map(|all| format!(" ({})", self.changed_lines(all)));
+        format!("   {what}{}:", lines.unwrap_or_default())
+    }
+
+    /// One changed file, with what happened to it.
+    pub fn changed_file(self, path: &str, file: &ModifiedFile) -> String {
+        let action = match file.action {
+            ChangeAction::Created => Some(self.translate("new", "nuevo")),
+            ChangeAction::Deleted => Some(self.translate("deleted", "borrado")),
+            ChangeAction::Modified => None,
+        };
+        let lines = file.lines.map(|lines| self.changed_lines(lines));
+        let notes: Vec<String> = action.map(str::to_owned).into_iter().chain(lines).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        format!("      {path}{notes}")
+    }
+
+    fn changed_lines(self, lines: ChangedLines) -> String {
+        let minus = self.pick("−", "-");
+        match lines {
+            ChangedLines { added, removed: 0 } => format!("+{added}"),
+            ChangedLines { added: 0, removed } => format!("{minus}{removed}"),
+            ChangedLines { added, removed } => format!("+{added} {minus}{removed}"),
+        }
+    }
+
+    /// The checks that ran, with their outcome; `None` if there were none.
+    pub fn checks(self, gates: &[GateResult]) -> Option<String> {
+        if gates.is_empty() {
+            return None;
+        }
+        let outcome = |passed: bool| match self {
+            Self::Icons(_) => {
+                if passed {
+                    "✓"
+                } else {
+                    "✗"
+                }
+            }
+            Self::Plain(language) if passed => language.pick("passed", "superada"),
+            Self::Plain(language) => language.pick("did not pass", "no superada"),
+        };
+        let gates = gates.iter().map(|gate| format!("{} {}", gate.name, outcome(gate.passed)));
+        let gates: Vec<String> = gates.collect();
+        Some(format!("   {}: {}", self.translate("Checks", "Comprobaciones"), gates.join(", ")))
+    }
+
+    /// Commands that a person can type next; `None` if there are none, and for a log that no person reads while it is written.
+    pub fn next(self, result: &RunResult) -> Option<String> {
+        let changes = ["agent diff", "agent undo"].into_iter().filter(|_| !result.files_modified.is_empty());
+        let talk = self.translate("agent -c (a conversation about it)", "agent -c (conversar sobre ello)");
+        let talk = (result.status == Status::Success).then_some(talk);
+        let commands: Vec<&str> = changes.chain(talk).collect();
+        if commands.is_empty() || matches!(self, Self::Plain(_)) {
+            return None;
+        }
+        Some(format!("   {}: {}", self.translate("Next", "Siguiente"), commands.join(", ")))
+    }
+
     /// Command that resumes a run that ended early.
     pub fn resume(self, session: &str) -> String {
         format!("   {}: agent resume {session}", self.translate("Continue with", "Continuar con"))
@@ -133,8 +207,8 @@ impl LogStyle {
         format!("   {tool}{}{summary}: {reason}", self.arrow(summary))
     }
 
-    /// Number of refused actions that are not listed.
-    pub fn more_refusals(self, number: usize) -> String {
+    /// Number of entries of a list that are not shown.
+    pub fn more(self, number: usize) -> String {
         match self.language() {
             Language::En => format!("   … and {number} more"),
             Language::Es => format!("   … y {number} más"),

@@ -175,7 +175,7 @@ fn limit_value(LimitReached { limit, value }: LimitReached, language: Language) 
 fn reason_text(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::LlmDone => {
-            language.pick("the LLM decided it was done", "el LLM decidió que había terminado")
+            language.pick("the model decided it was done", "el modelo decidió que había terminado")
         }
         StopReason::MaxSteps => language.pick("the step limit was reached", "se alcanzó el límite de pasos"),
         StopReason::BudgetExceeded => language.pick(
@@ -213,7 +213,7 @@ fn reason_text(reason: StopReason, language: Language) -> &'static str {
         StopReason::AwaitingApproval => language
             .pick("a tool call waits for your answer", "una llamada a una herramienta espera respuesta"),
         StopReason::UserInterrupt => language.pick("it was interrupted", "fue interrumpida"),
-        StopReason::LlmError => language.pick("the LLM could not be used", "no se pudo usar el LLM"),
+        StopReason::LlmError => language.pick("the model could not be used", "no se pudo usar el modelo"),
         StopReason::AuthError => language.pick(
             "the provider refused the key, or there is none",
             "el proveedor rechazó la clave, o no hay ninguna",

@@ -6,10 +6,12 @@ use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
 use agent_terminal::preview::{Preview, Row};
 use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
+use agent_text::diff;
 use agent_text::lines::{as_shown, pluralize};
 use agent_tools::TypedTool;
 use agent_tools::run_command::{RunCommand, exit_code_in};
 use agent_tools::toolbox::EDIT_TOOLS;
+use agent_tools::write_file::{WriteFile, has_created};
 use serde_json::Value;
 use std::io;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use std::time::Duration;
 const OUTPUT_LINES: usize = 5;
 /// Lines shown of what a failed call printed: the last ones, which say why.
 const FAILURE_LINES: usize = 10;
+/// Rows shown of a new file.
+const NEW_FILE_ROWS: usize = 12;
 /// Characters of a title, and of the reason of a refusal.
 const TITLE_CHARS: usize = 160;
 /// Rows of the screen that a diff leaves for what stands around it.
@@ -31,6 +35,8 @@ pub(super) struct CallView {
     pub title: String,
     /// The style of the line: whether it succeeded, failed or was refused.
     pub style: Style,
+    /// What is said of a call that succeeded, such as `+1 −1`, and how long it took.
+    pub note: String,
     /// The command, if its title does not show all of it.
     command: Option<String>,
     /// What it printed, or the diff of what it changed; without what it is about.
@@ -40,6 +46,8 @@ pub(super) struct CallView {
 enum Body {
     Nothing,
     Diff(String),
+    /// Its first rows are shown.
+    NewFile(String),
     /// `most` of the lines are shown, of a failure the last ones.
     Output {
         lines: Vec<String>,
@@ -54,7 +62,8 @@ impl CallView {
         let Event::ToolCallEnd { name, summary, result, denial, simulated, duration_ms, .. } = event else {
             return None;
         };
-        let command = call.filter(|call| call.name == RunCommand::NAME).and_then(command_of);
+        let command =
+            call.filter(|call| call.name == RunCommand::NAME).and_then(|call| argument_of(call, "command"));
         let lines = command.as_deref().map_or(0, |command| command.trim().lines().count());
         // The end of a long command can be its most important part.
         let command = command.filter(|command| lines > 1 || command.chars().count() > TITLE_CHARS);
@@ -65,7 +74,13 @@ impl CallView {
         if let Some(denial) = denial {
             let why = messages::call_refused(&first_line(&denial.reason, TITLE_CHARS), language);
             let title = format!("{} {why}", title(summary));
-            return Some(Self { title, style: Style::Warning, command, body: Body::Nothing });
+            return Some(Self {
+                title,
+                style: Style::Warning,
+                note: String::new(),
+                command,
+                body: Body::Nothing,
+            });
         }
         let text = without_label(&result.text);
         let duration = Duration::from_millis(*duration_ms);
@@ -76,19 +91,22 @@ impl CallView {
             return Some(Self {
                 title: format!("{} {why}", title(summary)),
                 style: Style::Error,
+                note: String::new(),
                 command,
                 body,
             });
         }
-        let (about, body) = success(name, result, summary);
+        let (about, body) = match call.and_then(|call| new_file(call, &result.text)) {
+            Some(diff) => (None, Body::NewFile(diff)),
+            None => success(name, result, summary),
+        };
+        let took = messages::call_took(duration);
+        let note = about.as_ref().map_or("", |(_, note)| note);
+        let note = format!("{note}{took}").trim_start_matches(", ").to_owned();
         let mut title =
             about.map_or_else(|| title(summary), |(summary, note)| format!("{} ({note})", title(&summary)));
-        if *simulated {
-            title.push_str(messages::call_simulated(language));
-        } else {
-            title.push_str(&messages::call_took(duration));
-        }
-        Some(Self { title, style: Style::Success, command, body })
+        title.push_str(if *simulated { messages::call_simulated(language) } else { &took });
+        Some(Self { title, style: Style::Success, note, command, body })
     }
 
     /// Prints the rows below the title, as many as a person wants to see at once, and that `key` shows the others. A diff that the user has just approved is not shown again.
@@ -120,9 +138,13 @@ impl CallView {
     fn rows(&self, terminal: &Terminal) -> (Vec<Row>, usize, bool) {
         match &self.body {
             Body::Nothing => (Vec::new(), 0, false),
-            Body::Diff(diff) if terminal.was_approved(diff) => (Vec::new(), 0, false),
+            Body::Diff(diff) | Body::NewFile(diff) if terminal.was_approved(diff) => (Vec::new(), 0, false),
             Body::Diff(diff) => {
                 let preview = terminal.preview(diff, ROWS_AROUND);
+                (preview.rows, 0, preview.is_cut)
+            }
+            Body::NewFile(diff) => {
+                let preview = Preview::fitting(diff, NEW_FILE_ROWS, usize::from(terminal.width()));
                 (preview.rows, 0, preview.is_cut)
             }
             Body::Output { lines, most, is_failure } => {
@@ -144,17 +166,26 @@ impl CallView {
             command.map(|line| vec![(Style::Dim, "   $ ".to_owned()), (Style::Plain, line.to_owned())]);
         let body = match &self.body {
             Body::Nothing => Vec::new(),
-            Body::Diff(diff) => Preview::whole(diff).rows,
+            Body::Diff(diff) | Body::NewFile(diff) => Preview::whole(diff).rows,
             Body::Output { lines, .. } => lines.iter().map(|line| output_row(line)).collect(),
         };
         command.chain(body).collect()
     }
 }
 
-/// Returns the command of a call of `run_command`.
-fn command_of(call: &ToolCall) -> Option<String> {
+/// Returns an argument of a call that is a text.
+fn argument_of(call: &ToolCall, name: &str) -> Option<String> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    arguments.get("command").and_then(Value::as_str).map(str::to_owned)
+    arguments.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Returns the diff of a file that a call of `write_file` created.
+fn new_file(call: &ToolCall, result: &str) -> Option<String> {
+    if call.name != WriteFile::NAME || !has_created(result) {
+        return None;
+    }
+    let [path, content] = [argument_of(call, "path")?, argument_of(call, "content")?];
+    Some(diff::unified_full(&path, "", &content))
 }
 
 fn output_row(line: &str) -> Row {

@@ -1,20 +1,17 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
-use crate::answer_shown::AnswerShown;
 use crate::call_view::CallView;
 use crate::human_log::HumanLog;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
-use agent_core::message::ToolCall;
 use agent_core::run_result::{InstructionFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
-use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::preview::Row;
-use agent_terminal::{StdoutTarget, Style, Terminal, one_line};
+use agent_terminal::{Style, Terminal, one_line};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,59 +63,22 @@ pub struct ChatLog {
     terminal: Arc<Terminal>,
     log: HumanLog,
     memory: ChatMemory,
-    markdown: MarkdownStream,
-    /// Whether the text of the model is printed here: standard output is a terminal.
-    shows_text: bool,
-    /// Whether the current answer was streamed.
-    streamed: bool,
     /// Whether a step of this run has begun: what comes before are notices that each run repeats.
     has_begun: bool,
-    /// The calls that have begun and not ended.
-    calls: HashMap<String, ToolCall>,
-    /// Text shown since the last tool call.
-    shown_text: String,
-    answer_shown: AnswerShown,
 }
 
 impl ChatLog {
     /// Creates a sink on `terminal` that passes what it does not print itself to `log`, except notices that were shown before.
     pub fn new(terminal: Arc<Terminal>, log: HumanLog, memory: ChatMemory) -> Self {
-        let shows_text = terminal.stream_info().stdout != StdoutTarget::Elsewhere;
-        Self {
-            terminal,
-            log,
-            memory,
-            markdown: MarkdownStream::default(),
-            shows_text,
-            streamed: false,
-            has_begun: false,
-            calls: HashMap::new(),
-            shown_text: String::new(),
-            answer_shown: AnswerShown::default(),
-        }
-    }
-
-    /// Returns a flag that shows, after the run, whether the answer was already printed.
-    pub fn answer_shown(&self) -> AnswerShown {
-        self.answer_shown.clone()
-    }
-
-    fn text(&mut self, text: &str) -> io::Result<()> {
-        self.shown_text.push_str(text);
-        self.markdown.push(&self.terminal, text).map(drop)
-    }
-
-    fn end_text(&mut self) -> io::Result<()> {
-        self.streamed = false;
-        self.markdown.finish(&self.terminal).map(drop)
+        Self { terminal, log, memory, has_begun: false }
     }
 
     /// Prints what a call did, and the beginning of what it printed.
     fn tool_end(&mut self, event: &Event, call_id: &str) -> io::Result<()> {
         let language = self.log.language();
-        let call = self.calls.remove(call_id);
+        let call = self.log.calls.remove(call_id);
         let Some(view) = CallView::of(event, call.as_ref(), language) else { return Ok(()) };
-        self.end_text()?;
+        self.log.answer.end()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
         self.terminal
             .eprint_rows(&[vec![(view.style, bullet.to_owned()), (Style::Plain, view.title.clone())]])?;
@@ -131,16 +91,14 @@ impl ChatLog {
     }
 
     fn run_end(&mut self, record: &Record, result: &RunResult) -> io::Result<()> {
-        self.end_text()?;
-        let answer = result.output.text();
-        let answer = answer.trim();
-        self.answer_shown.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
+        self.log.answer.end()?;
+        self.log.answer.finish(&result.output.text());
         if result.status == Status::Success {
             return Ok(());
         }
         if result.stop_reason == Some(StopReason::UserInterrupt) {
             // The user knows why, and the conversation goes on.
-            self.answer_shown.set(true);
+            self.log.answer.outcome.set(true);
             return self.terminal.eprintln(Style::Warning, messages::CHAT_INTERRUPTED);
         }
         let result = RunResult { session_id: None, ..result.clone() };
@@ -151,20 +109,13 @@ impl ChatLog {
 impl EventSink for ChatLog {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
-            Event::TextDelta { .. } | Event::ModelResponse { .. } if !self.shows_text => {
-                self.log.emit(record)
-            }
-            Event::TextDelta { text } => {
-                self.streamed = true;
-                self.log.streamed = true;
-                self.text(text)
-            }
-            Event::ModelResponse { purpose, message, finish, .. } => {
-                if !purpose.is_internal() && !std::mem::take(&mut self.streamed) {
-                    self.text(&message.joined_text())?;
+            Event::ModelResponse { purpose, message, finish, .. } if self.log.answer.is_on_output() => {
+                if !purpose.is_internal() {
+                    self.log.answer.push_whole(&message.joined_text())?;
                 }
+                self.log.answer.end_answer();
                 // The rest of a truncated answer continues its line.
-                if *finish == FinishReason::Length { Ok(()) } else { self.end_text() }
+                if *finish == FinishReason::Length { Ok(()) } else { self.log.answer.end() }
             }
             Event::StepStart { .. } => {
                 self.has_begun = true;
@@ -177,23 +128,22 @@ impl EventSink for ChatLog {
             Event::Instructions { file } if is_unchanged(file) => Ok(()),
             Event::SessionStart { .. } => Ok(()),
             Event::ToolCallStart { call, .. } => {
-                self.shown_text.clear();
-                self.calls.insert(call.id.clone(), call.clone());
-                self.end_text()
+                self.log.answer.begin_call();
+                self.log.calls.insert(call.id.clone(), call.clone());
+                self.log.answer.end()
             }
             event @ Event::ToolCallEnd { result, .. } => self.tool_end(event, &result.call_id),
-            Event::Retry { .. } | Event::ModelFailed { .. } | Event::ModelSwitched { .. } => {
-                self.end_text()?;
-                self.shown_text.clear();
-                self.log.emit(record)
-            }
             Event::Notice { text, .. } if !self.has_begun && !self.memory.add_notice(text) => Ok(()),
-            Event::Notice { .. } | Event::Closing { .. } => {
-                self.end_text()?;
+            Event::Retry { .. }
+            | Event::ModelFailed { .. }
+            | Event::ModelSwitched { .. }
+            | Event::Notice { .. }
+            | Event::Closing { .. } => {
+                self.log.answer.end()?;
                 self.log.emit(record)
             }
             Event::UserMessage { text, origin: MessageOrigin::Queued, .. } => {
-                self.end_text()?;
+                self.log.answer.end()?;
                 self.terminal.eprintln(Style::Bold, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
             }
             Event::RunEnd { result } => self.run_end(record, result),

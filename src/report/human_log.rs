@@ -1,12 +1,13 @@
 //! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
-use crate::answer_shown::AnswerShown;
+use crate::answer::{AnswerShown, AnswerText};
 use crate::call_view::CallView;
 use crate::subagent_log::SubagentLog;
 use agent_config::verbosity::Verbosity;
 use agent_core::approval::ApprovalRequest;
 use agent_core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
 use agent_core::event_sink::EventSink;
+use agent_core::failure::Failure;
 use agent_core::image::Image;
 use agent_core::language::Language;
 use agent_core::message::{Message, ToolCall, ToolResult};
@@ -15,8 +16,10 @@ use agent_core::stop_reason::{LimitReached, StopReason};
 use agent_engine::call_arguments::effective_call;
 use agent_mcp::definition::server_and_tool;
 use agent_messages::{self as messages, LogStyle, RetryLine, SessionHeader};
-use agent_terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
+use agent_terminal::{Style, Terminal, first_line, one_line};
+use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +29,6 @@ pub(super) const LINE_CHARS: usize = 160;
 pub(super) const NOTICE_CHARS: usize = 1_000;
 /// Lines shown of a hook's output; the model reads all of it.
 const HOOK_LINES: usize = 5;
-/// Bytes of streamed text stored to recognize the final answer in it; a longer answer is printed again.
-const STORED_TEXT_BYTES: usize = 1 << 20;
 
 /// Event sink of the human-readable log.
 pub struct HumanLog {
@@ -38,23 +39,22 @@ pub struct HumanLog {
     /// Location of the session, until it is printed after the first line.
     location: Option<String>,
     pub(super) max_steps: u32,
+    /// The calls that have begun and not ended.
+    pub(super) calls: HashMap<String, ToolCall>,
     /// The call named in the last line of the log.
     named_call: Option<String>,
     /// The least verbosity at which an answer is shown while it arrives.
     answer_detail: Verbosity,
-    /// Style of the last piece of streamed text.
-    piece_style: Style,
-    /// Whether the current answer was streamed, here or by the sink that owns this log.
-    pub(super) streamed: bool,
+    /// The text of the model.
+    pub(super) answer: AnswerText,
     /// Whether the current reasoning was streamed.
     thought_shown: bool,
-    /// Text streamed since the last tool call, if standard output is the same terminal.
-    pub(super) shown_text: String,
     /// Running subagents.
     subagents: SubagentLog,
     /// The last failure that was printed; the end of the log does not repeat it.
     pub(super) reported_failure: Option<String>,
-    pub(super) answer_shown: AnswerShown,
+    /// Whether the workspace is another directory than that of the user, where commands without options are about something else.
+    pub(super) is_elsewhere: bool,
 }
 
 impl HumanLog {
@@ -71,20 +71,19 @@ impl HumanLog {
             } else {
                 LogStyle::Plain(language)
             },
+            answer: AnswerText::new(Arc::clone(&terminal)),
             terminal,
             detail,
             session_id,
             location: None,
             max_steps: 0,
             answer_detail: Verbosity::Human,
+            calls: HashMap::new(),
             named_call: None,
-            piece_style: Style::Plain,
-            streamed: false,
             thought_shown: false,
-            shown_text: String::new(),
             subagents: SubagentLog::default(),
             reported_failure: None,
-            answer_shown: AnswerShown::default(),
+            is_elsewhere: false,
         }
     }
 
@@ -101,11 +100,17 @@ impl HumanLog {
 
     /// Returns a flag that shows, after the run, whether the answer was already printed.
     pub fn answer_shown(&self) -> AnswerShown {
-        self.answer_shown.clone()
+        self.answer.outcome.clone()
     }
 
-    pub(super) fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
-        if self.detail > least { Ok(()) } else { self.terminal.eprintln(style, line) }
+    pub(super) fn log(&mut self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
+        if self.detail > least { Ok(()) } else { self.log_always(style, line) }
+    }
+
+    /// Prints a line at every verbosity.
+    pub(super) fn log_always(&mut self, style: Style, line: &str) -> io::Result<()> {
+        self.answer.end()?;
+        self.terminal.eprintln(style, line)
     }
 
     fn run_start(&mut self, event: &Event) -> io::Result<()> {
@@ -129,30 +134,12 @@ impl HumanLog {
         self.notice(NoticeLevel::Info, &messages::run_limits(*max_steps, tools, self.language()))
     }
 
-    /// Prints a piece of streamed text; reasoning and answer are on lines of their own.
-    fn piece(&mut self, least: Verbosity, style: Style, text: &str) -> io::Result<()> {
-        if self.detail > least {
-            return Ok(());
-        }
-        if std::mem::replace(&mut self.piece_style, style) != style {
-            self.terminal.end_line()?;
-        }
-        self.terminal.stream(style, text)
-    }
-
-    fn text_delta(&mut self, text: &str) -> io::Result<()> {
-        self.piece(self.answer_detail, Style::Plain, text)?;
-        self.streamed = self.detail <= self.answer_detail;
-        let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
-        if self.streamed && same && self.shown_text.len() <= STORED_TEXT_BYTES {
-            self.shown_text.push_str(text);
-        }
-        Ok(())
+    fn piece(&mut self, least: Verbosity, text: &str) -> io::Result<()> {
+        if self.detail > least { Ok(()) } else { self.answer.piece(Style::Dim, text) }
     }
 
     fn retry(&mut self, event: &Event, delay_ms: u64, message: &str) -> io::Result<()> {
-        let shown = std::mem::take(&mut self.thought_shown) | std::mem::take(&mut self.streamed);
-        self.shown_text.clear();
+        let shown = std::mem::take(&mut self.thought_shown) | self.answer.abandon();
         let message = first_line(message, LINE_CHARS);
         let Some(retry) = RetryLine::of(event, &message, shown) else { return Ok(()) };
         let line = self.log_style.retry(retry, Duration::from_millis(delay_ms));
@@ -164,11 +151,17 @@ impl HumanLog {
         let text = message.joined_text();
         let thoughts = message.joined_thinking();
         if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
-            self.piece(Verbosity::Info, Style::Dim, thoughts.trim_end())?;
+            self.piece(Verbosity::Info, thoughts.trim_end())?;
         }
-        if !std::mem::take(&mut self.streamed) && calls > 0 && !text.trim().is_empty() {
-            self.piece(Verbosity::Human, Style::Plain, text.trim_end())?;
+        let (is_text, least) = if calls > 0 {
+            (true, Verbosity::Human)
+        } else {
+            (self.answer.is_on_output(), self.answer_detail)
+        };
+        if is_text && self.detail <= least {
+            self.answer.push_whole(&text)?;
         }
+        self.answer.end_answer();
         self.log(Verbosity::Human, Style::Dim, &self.log_style.responded(calls, finish))
     }
 
@@ -231,12 +224,13 @@ impl HumanLog {
     fn log_check(&mut self, passed: bool, line: &str, more: &str) -> io::Result<()> {
         let style = if passed { Style::Success } else { Style::Warning };
         self.log(Verbosity::Human, style, &self.log_style.indented(&one_line(line, LINE_CHARS)))?;
-        if passed { Ok(()) } else { self.piece(Verbosity::Info, Style::Dim, more) }
+        if passed { Ok(()) } else { self.piece(Verbosity::Info, more) }
     }
 
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
-        self.shown_text.clear();
+        self.answer.begin_call();
         self.named_call = Some(call.id.clone());
+        self.calls.insert(call.id.clone(), call.clone());
         let called = effective_call(call);
         let (server, tool) = match server_and_tool(&called.name) {
             Some((server, tool)) => (Some(server), tool),
@@ -273,6 +267,10 @@ impl HumanLog {
         let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
         let call =
             (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
+        let started = self.calls.remove(call_id);
+        let view = CallView::of(event, started.as_ref(), self.language())
+            .filter(|_| self.terminal.has_icons() && self.detail <= Verbosity::Human);
+        let note = view.as_ref().map_or("", |view| &view.note);
         let (style, line) = match denial {
             Some(denial) => {
                 (Style::Warning, self.log_style.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
@@ -280,15 +278,10 @@ impl HumanLog {
             None if *is_error => {
                 (Style::Error, self.log_style.tool_error(call, &one_line(result.summary_line(), LINE_CHARS)))
             }
-            None => (Style::Success, self.log_style.tool_ok(call, *simulated)),
+            None => (Style::Success, self.log_style.tool_ok(call, *simulated, note)),
         };
         self.log(Verbosity::Human, style, &line)?;
-        match CallView::of(event, None, self.language()) {
-            Some(view) if self.terminal.has_icons() && self.detail <= Verbosity::Human => {
-                view.print_rows(&self.terminal, "      ", None, self.language())
-            }
-            _ => Ok(()),
-        }
+        view.map_or(Ok(()), |view| view.print_rows(&self.terminal, "      ", None, self.language()))
     }
 
     /// Prints an event of a subagent below the line of the call that started it. The end of that call then names the call
@@ -299,7 +292,7 @@ impl HumanLog {
         self.log(entry.min_verbosity, entry.style, &entry.line)
     }
 
-    fn tool_call_waits(&self, approval: Option<&ApprovalRequest>) -> io::Result<()> {
+    fn tool_call_waits(&mut self, approval: Option<&ApprovalRequest>) -> io::Result<()> {
         let line = match approval {
             Some(request) => {
                 self.log_style.tool_call_waits(&request.id, &one_line(&request.reason, LINE_CHARS))
@@ -309,7 +302,7 @@ impl HumanLog {
         self.log(Verbosity::Human, Style::Warning, &line)
     }
 
-    fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
+    fn hook_end(&mut self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
         let (style, least) = match verdict {
             HookVerdict::Allow => (Style::Dim, Verbosity::Human),
             HookVerdict::Block | HookVerdict::Stop => (Style::Warning, Verbosity::Human),
@@ -325,7 +318,7 @@ impl HumanLog {
         Ok(())
     }
 
-    fn user_message(&self, text: &str, origin: MessageOrigin, images: &[Image]) -> io::Result<()> {
+    fn user_message(&mut self, text: &str, origin: MessageOrigin, images: &[Image]) -> io::Result<()> {
         let language = self.language();
         for image in images {
             self.log(Verbosity::Human, Style::Dim, &self.log_style.image(image))?;
@@ -340,7 +333,7 @@ impl HumanLog {
         self.notice(level, &line)
     }
 
-    fn notice(&self, level: NoticeLevel, text: &str) -> io::Result<()> {
+    fn notice(&mut self, level: NoticeLevel, text: &str) -> io::Result<()> {
         let (least, style) = match level {
             NoticeLevel::Debug => (Verbosity::Debug, Style::Dim),
             NoticeLevel::Info => (Verbosity::Info, Style::Dim),
@@ -351,7 +344,7 @@ impl HumanLog {
     }
 
     /// Unchanged instructions are printed only with `-v`.
-    fn instructions(&self, file: &InstructionFile) -> io::Result<()> {
+    fn instructions(&mut self, file: &InstructionFile) -> io::Result<()> {
         let (least, style, level) = match &file.before {
             Some(before) if before.hash == file.hash => (Verbosity::Info, Style::Dim, NoticeLevel::Info),
             Some(_) => (Verbosity::Warn, Style::Warning, NoticeLevel::Warn),
@@ -360,21 +353,27 @@ impl HumanLog {
         self.log(least, style, &self.log_style.notice(level, &messages::instructions(file, self.language())))
     }
 
+    fn model_failed(&mut self, failure: &Failure) -> io::Result<()> {
+        self.reported_failure = Some(failure.message.clone());
+        self.answer.abandon();
+        let message = one_line(&failure.message, NOTICE_CHARS);
+        self.log(Verbosity::Error, Style::Error, &self.log_style.model_failed(failure.kind, &message))
+    }
+
     /// Text streamed by the failed model is not part of the answer.
     fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
-        self.streamed = false;
-        self.shown_text.clear();
+        self.answer.abandon();
         self.notice(NoticeLevel::Warn, &messages::model_switched(from, to, self.language()))
     }
 
-    fn prefix(&self, changed: &[String]) -> io::Result<()> {
+    fn prefix(&mut self, changed: &[String]) -> io::Result<()> {
         if changed.is_empty() {
             return Ok(());
         }
         self.notice(NoticeLevel::Info, &messages::prefix_changed(changed, self.language()))
     }
 
-    fn closing(&self, reason: StopReason, limit: Option<LimitReached>, steps: u32) -> io::Result<()> {
+    fn closing(&mut self, reason: StopReason, limit: Option<LimitReached>, steps: u32) -> io::Result<()> {
         let warning = self.log_style.watchdog(reason, limit, steps, self.max_steps);
         self.log(Verbosity::Warn, Style::Warning, &warning)?;
         self.log(Verbosity::Human, Style::Plain, &self.log_style.closing(reason, steps))
@@ -387,6 +386,8 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program, .. } => {
                 self.session_id = Some(session_id.clone());
+                self.is_elsewhere =
+                    std::env::current_dir().is_ok_and(|directory| directory != Path::new(workspace));
                 self.location = Some(messages::session_place(workspace, program, self.language()));
                 Ok(())
             }
@@ -409,17 +410,14 @@ impl EventSink for HumanLog {
             | Event::Imported
             | Event::Work { .. } => Ok(()),
             event @ Event::Retry { delay_ms, message, .. } => self.retry(event, *delay_ms, message),
-            Event::TextDelta { text } => self.text_delta(text),
+            Event::TextDelta { text } if self.detail > self.answer_detail => Ok(()),
+            Event::TextDelta { text } => self.answer.push(text),
             Event::ThinkingDelta { text } => {
                 self.thought_shown = true;
-                self.piece(Verbosity::Info, Style::Dim, text)
+                self.piece(Verbosity::Info, text)
             }
             event @ Event::ModelResponse { .. } => self.model_response(event),
-            Event::ModelFailed { failure, .. } => {
-                self.reported_failure = Some(failure.message.clone());
-                let message = one_line(&failure.message, NOTICE_CHARS);
-                self.log(Verbosity::Error, Style::Error, &self.log_style.model_failed(failure.kind, &message))
-            }
+            Event::ModelFailed { failure, .. } => self.model_failed(failure),
             Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
             Event::ToolCallStart { call, summary } => self.tool_start(call, summary),
             event @ Event::ToolCallEnd { .. } => self.tool_end(event),

@@ -2,7 +2,7 @@
 
 use crate::human_log::{HumanLog, LINE_CHARS, NOTICE_CHARS};
 use agent_config::verbosity::Verbosity;
-use agent_core::run_result::RunResult;
+use agent_core::run_result::{ModifiedFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
 use agent_messages::{self as messages, RunEndSummary};
@@ -10,15 +10,13 @@ use agent_terminal::{Style, first_line, one_line};
 use std::io;
 use std::time::Duration;
 
-/// Number of refused or pending calls listed at the end; the JSON document lists all.
-const LISTED_REFUSALS: usize = 10;
+/// Number of changed files, and of refused or pending calls, listed at the end; the JSON document lists all.
+const LISTED: usize = 10;
 
 impl HumanLog {
     /// Logs the end of a run: status, figures, pending approvals, how to resume, and refused calls.
     pub(super) fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
-        let output = result.output.text();
-        let answer = output.trim();
-        self.answer_shown.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
+        self.answer.finish(&result.output.text());
         let summary = RunEndSummary {
             status: result.status,
             reason: result.stop_reason,
@@ -42,6 +40,10 @@ impl HumanLog {
         {
             self.log(least, Style::Error, &self.log_style.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
+        self.log_changed_files(&result.files_modified)?;
+        if let Some(checks) = self.log_style.checks(&result.quality_gates) {
+            self.log(Verbosity::Human, Style::Plain, &one_line(&checks, NOTICE_CHARS))?;
+        }
         self.log(Verbosity::Human, Style::Dim, &self.log_style.figures(&summary))?;
         if let Some(text) = messages::executables(&result.executables, self.language()) {
             self.log(
@@ -50,7 +52,8 @@ impl HumanLog {
                 &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
             )?;
         }
-        for line in result.health.iter().flat_map(|health| messages::code_health(health, self.language())) {
+        let language = self.language();
+        for line in result.health.iter().flat_map(|health| messages::code_health(health, language)) {
             self.log(Verbosity::Human, Style::Plain, &self.log_style.indented(&line))?;
         }
         // After `context_full` the same model would stop again; the answer describes how to continue.
@@ -61,45 +64,64 @@ impl HumanLog {
         if let (true, Some(session)) = (can_resume, session) {
             self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
         }
+        if let Some(next) = session.filter(|_| !self.is_elsewhere).and_then(|_| self.log_style.next(result)) {
+            self.log(Verbosity::Human, Style::Dim, &next)?;
+        }
         self.log_denials(result)
     }
 
+    /// Prints the changed files with the number of changed lines.
+    fn log_changed_files(&mut self, files: &[ModifiedFile]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        self.log(Verbosity::Human, Style::Plain, &self.log_style.changed_files(files))?;
+        for file in files.iter().take(LISTED) {
+            let path = one_line(&file.path, LINE_CHARS);
+            self.log(Verbosity::Human, Style::Plain, &self.log_style.changed_file(&path, file))?;
+        }
+        match files.len().checked_sub(LISTED) {
+            Some(more @ 1..) => self.log(Verbosity::Human, Style::Plain, &self.log_style.more(more)),
+            _ => Ok(()),
+        }
+    }
+
     /// Prints the pending approvals at every verbosity, because they need an answer. Returns whether there were any.
-    fn log_pending_approvals(&self, result: &RunResult) -> io::Result<bool> {
+    fn log_pending_approvals(&mut self, result: &RunResult) -> io::Result<bool> {
         let all = &result.awaiting_approval;
         let Some(first) = all.first() else { return Ok(false) };
-        self.terminal.eprintln(Style::Warning, &self.log_style.pending_calls(all.len()))?;
-        for call in all.iter().take(LISTED_REFUSALS) {
+        self.log_always(Style::Warning, &self.log_style.pending_calls(all.len()))?;
+        for call in all.iter().take(LISTED) {
             let [tool, summary] = [&call.tool, &call.summary].map(|text| one_line(text, LINE_CHARS));
-            self.terminal.eprintln(Style::Plain, &self.log_style.pending_call(&call.id, &tool, &summary))?;
+            self.log_always(Style::Plain, &self.log_style.pending_call(&call.id, &tool, &summary))?;
         }
-        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED) {
+            self.log_always(Style::Plain, &self.log_style.more(more))?;
         }
-        self.terminal.eprintln(Style::Plain, &self.log_style.how_to_answer(&first.id))?;
+        self.log_always(Style::Plain, &self.log_style.how_to_answer(&first.id))?;
         Ok(true)
     }
 
     /// Prints the refused calls at every verbosity, because they explain missing results.
-    fn log_denials(&self, result: &RunResult) -> io::Result<()> {
+    fn log_denials(&mut self, result: &RunResult) -> io::Result<()> {
         let all = &result.permission_denials;
         if all.is_empty() {
             return Ok(());
         }
-        self.terminal.eprintln(Style::Warning, &self.log_style.refusals(all.len()))?;
-        for denial in all.iter().take(LISTED_REFUSALS) {
+        self.log_always(Style::Warning, &self.log_style.refusals(all.len()))?;
+        for denial in all.iter().take(LISTED) {
             let [tool, summary] = [&denial.tool, &denial.summary].map(|text| one_line(text, LINE_CHARS));
             let reason = first_line(&denial.reason, LINE_CHARS);
-            self.terminal.eprintln(Style::Plain, &self.log_style.refusal(&tool, &summary, &reason))?;
+            self.log_always(Style::Plain, &self.log_style.refusal(&tool, &summary, &reason))?;
         }
-        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED) {
+            self.log_always(Style::Plain, &self.log_style.more(more))?;
         }
         let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
         if by(&|rule| rule.starts_with(MODE_RULE_PREFIX)) {
-            self.terminal.eprintln(Style::Plain, self.log_style.remedies())
+            self.log_always(Style::Plain, self.log_style.remedies())
         } else if by(&|rule| rule != DECLINED_RULE) {
-            self.terminal.eprintln(Style::Plain, self.log_style.about_rules())
+            self.log_always(Style::Plain, self.log_style.about_rules())
         } else {
             Ok(())
         }

@@ -4,7 +4,9 @@ use super::*;
 use crate::script::{self, CapturedStream};
 use crate::{OutputFormat, write_result};
 use agent_core::failure::{Failure, FailureKind};
-use agent_core::run_result::RunResult;
+use agent_core::file_change::{ChangeAction, ChangedBy};
+use agent_core::quality_gate::GateResult;
+use agent_core::run_result::{ChangedLines, ModifiedFile, RunResult};
 use agent_terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -53,10 +55,10 @@ fn in_pipe(detail: Verbosity, records: &[Record]) -> String {
 
 const ICONS: &str = r"─── session 20260102-030405-abcdef · openai/gpt · agent build · mode confirm-sensitive · sandbox none ───
 
-🔄 Step 1 → LLM call (2 messages)
+🔄 Step 1 → model call (2 messages)
    ⏳ Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
 I look at\u{1b}[2J both files.
-   ✓ LLM responded with 2 tool calls
+   ✓ Model responded with 2 tool calls
    🔧 read_file → src/main.py
    🔧 read_file → src/\u{202e}\n✅ Agent completed
       ✓ OK (read_file → src/main.py)
@@ -72,13 +74,13 @@ I look at\u{1b}[2J both files.
       ✗ REFUSED: there is no terminal to ask at
 ⚠️ the index is cut
 
-🔄 Step 2 → LLM call (7 messages)
+🔄 Step 2 → model call (7 messages)
 Done: both files
 are fine.
-   ✓ LLM responded with final text
+   ✓ Model responded with final text
 
 ✅ Agent completed (2 steps)
-   Reason: the LLM decided it was done
+   Reason: the model decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 ⚠️ 1 action was refused:
    run_command → rm -r build: there is no terminal to ask at
@@ -86,10 +88,10 @@ are fine.
 ";
 
 const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
-Step 1: LLM call (2 messages)
+Step 1: model call (2 messages)
    Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
 I look at\u{1b}[2J both files.
-   LLM responded with 2 tool calls
+   Model responded with 2 tool calls
    Tool read_file: src/main.py
    Tool read_file: src/\u{202e}\n✅ Agent completed
       OK (read_file: src/main.py)
@@ -103,12 +105,12 @@ I look at\u{1b}[2J both files.
    Tool run_command: rm -r build
       REFUSED: there is no terminal to ask at
 warning: the index is cut
-Step 2: LLM call (7 messages)
+Step 2: model call (7 messages)
 Done: both files
 are fine.
-   LLM responded with final text
+   Model responded with final text
 Agent completed (2 steps)
-   Reason: the LLM decided it was done
+   Reason: the model decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 warning: 1 action was refused:
    run_command: rm -r build: there is no terminal to ask at
@@ -118,7 +120,7 @@ warning: 1 action was refused:
 const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 · openai/gpt · agent build · mode yolo · sandbox none ───
 ⚠️ Step limit reached (2/2)
 🔄 Closing (max_steps, 2 steps)
-❌ LLM error (network): connection refused
+❌ Model error (network): connection refused
 
 ⚡ Stopped (max_steps, 2 steps)
    Reason: the step limit was reached
@@ -129,7 +131,7 @@ const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 �
 const STOPPED_WORDS: &str = r"resumed session 20250101-000000-000000, openai/gpt, agent build, mode yolo, sandbox none
 warning: Step limit reached (2/2)
 Closing (max_steps, 2 steps)
-LLM error (network): connection refused
+Model error (network): connection refused
 Stopped (max_steps, 2 steps)
    Reason: the step limit was reached
    Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
@@ -234,7 +236,7 @@ fn an_answer_that_was_not_streamed_is_printed() {
 fn what_the_model_says_beside_its_calls_is_shown_without_streaming_too() {
     let records: Vec<Record> = script::run().into_iter().filter(|record| !record.event.is_delta()).collect();
     let text = in_pipe(Verbosity::Human, &records);
-    assert!(text.contains("\nI look at both files.\n   LLM responded with 2 tool calls\n"), "{text}");
+    assert!(text.contains("\nI look at both files.\n   Model responded with 2 tool calls\n"), "{text}");
     assert!(!text.contains("Done: both files"), "the answer is for standard output: {text}");
 }
 
@@ -292,10 +294,13 @@ fn a_failure_is_told_once_and_another_one_too() {
     let log_output = in_pipe(Verbosity::Error, &[script::record(1, failed.clone()), end("500 twice")]);
     assert_eq!(
         log_output,
-        "LLM error (server): 500 twice\nFailed (llm_error, 2 steps)\n   Reason: the LLM could not be used\n"
+        "Model error (server): 500 twice\nFailed (llm_error, 2 steps)\n   Reason: the model could not be used\n"
     );
     let other = in_pipe(Verbosity::Error, &[script::record(1, failed), end("the disk is full")]);
-    assert!(other.ends_with("   Reason: the LLM could not be used\n   Error: the disk is full\n"), "{other}");
+    assert!(
+        other.ends_with("   Reason: the model could not be used\n   Error: the disk is full\n"),
+        "{other}"
+    );
 }
 
 #[test]
@@ -311,4 +316,53 @@ fn a_standard_output_without_space_is_said_on_standard_error() {
         "{}",
         err.text()
     );
+}
+
+#[test]
+fn u19_the_end_names_the_changed_files_the_checks_and_what_to_do_next() {
+    let mut result = script::result(StopReason::LlmDone, "");
+    result.permission_denials.clear();
+    let file = |path: &str, action, added, removed| ModifiedFile {
+        path: path.into(),
+        action,
+        by: ChangedBy::Tool,
+        lines: Some(ChangedLines { added, removed }),
+    };
+    result.files_modified =
+        vec![file("a.py", ChangeAction::Modified, 1, 1), file("b.py", ChangeAction::Created, 5, 0)];
+    let gate = |name: &str, passed| GateResult {
+        name: name.into(),
+        required: true,
+        passed,
+        output: String::new(),
+        duration_ms: 1,
+    };
+    result.quality_gates = vec![gate("lint", true), gate("tests", false)];
+    let records = [script::record(2, Event::RunEnd { result: Box::new(result) })];
+    let on_screen = seen(&log_output(TERMINAL, &plain(), Verbosity::Human, &records).0);
+    for line in [
+        "   2 files changed (+6 −1):\n      a.py (+1 −1)\n      b.py (new, +5)\n",
+        "   Checks: lint ✓, tests ✗\n",
+        "   Next: agent diff, agent undo, agent -c (a conversation about it)\n",
+    ] {
+        assert!(on_screen.contains(line), "{on_screen}");
+    }
+    let piped = in_pipe(Verbosity::Human, &records);
+    assert!(piped.contains("   Checks: lint passed, tests did not pass\n"), "{piped}");
+    assert!(!piped.contains("Next:"), "{piped}");
+}
+
+#[test]
+fn u19_the_answer_is_drawn_at_a_terminal_and_shown_once_beside_a_pipe() {
+    let records = [
+        script::record(1, Event::TextDelta { text: "**Done** at `x`.\n".into() }),
+        script::record(1, Event::Notice { level: NoticeLevel::Warn, text: "a line".into() }),
+    ];
+    let shown = |stdout| {
+        let info = StreamInfo { stdout, ..TERMINAL };
+        seen(&log_output(info, &TerminalEnvironment::default(), Verbosity::Human, &records).0)
+    };
+    assert_eq!(shown(StdoutTarget::SameTerminal), "Done at x.\n⚠️ a line\n");
+    assert_eq!(shown(StdoutTarget::Pipe), "⚠️ a line\n");
+    assert_eq!(shown(StdoutTarget::Elsewhere), "**Done** at `x`.\n⚠️ a line\n");
 }

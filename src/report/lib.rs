@@ -1,6 +1,6 @@
 //! Output of a run: event sinks for the log, spinner, log file and JSON stream, and the result on standard output.
 
-pub mod answer_shown;
+pub mod answer;
 pub mod call_view;
 pub mod chat_log;
 pub mod claude;
@@ -32,7 +32,7 @@ use agent_core::language::Language;
 use agent_core::run_result::{Output, RunResult};
 use agent_messages as messages;
 use agent_terminal::{PrintOutcome, Style, Terminal};
-use answer_shown::AnswerShown;
+use answer::AnswerShown;
 use chat_log::{ChatLog, ChatMemory};
 use costs::CostSummary;
 use dry_run::DryRunPlan;
@@ -105,15 +105,11 @@ pub struct EventSinks {
 pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<EventSinks, LogFileError> {
     let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id)
         .show_answers_from(options.answer_detail);
-    let (first, answer_shown): (Box<dyn EventSink>, _) = if let Some(notices) = options.chat {
-        let chat = ChatLog::new(Arc::clone(terminal), human, notices);
-        let answer_shown = chat.answer_shown();
-        (Box::new(chat), answer_shown)
-    } else {
-        let answer_shown = human.answer_shown();
-        (Box::new(human), answer_shown)
-    };
-    let mut sinks = vec![first];
+    let answer_shown = human.answer_shown();
+    let mut sinks: Vec<Box<dyn EventSink>> = vec![match options.chat {
+        Some(memory) => Box::new(ChatLog::new(Arc::clone(terminal), human, memory)),
+        None => Box::new(human),
+    }];
     if let Some(path) = options.log_file {
         sinks.push(Box::new(LogFile::open(path, options.detail <= Verbosity::Debug, Arc::clone(terminal))?));
     }

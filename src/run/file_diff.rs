@@ -1,6 +1,7 @@
-//! Diff of one file that a session changed, between its stored earlier content and the present one.
+//! What a session changed in files, between their stored earlier contents and the present ones: a diff, or the number of lines.
 
-use agent_core::file_change::FileState;
+use agent_core::file_change::{ChangeAction, FileState};
+use agent_core::run_result::{ChangedLines, ModifiedFile};
 use agent_journal::file_history::Restoration;
 use agent_messages as messages;
 use agent_text::diff;
@@ -8,6 +9,12 @@ use agent_text::lines::escape_controls;
 use agent_workspace::Workspace;
 use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use agent_workspace::path::RelPath;
+use std::collections::BTreeMap;
+
+/// Maximum number of files whose changed lines are counted.
+const MAX_COUNTED_FILES: usize = 200;
+/// Maximum bytes of a file whose changed lines are counted.
+const MAX_COUNTED_BYTES: u64 = 1 << 20;
 
 /// Returns the diff from the state before the session's changes to the present state `now` of the file at `at`; a line instead
 /// if a content is unknown or not text.
@@ -32,9 +39,46 @@ pub fn file_diff(
         FileState::Content { hash, .. } => contents.get(hash),
         FileState::Unknown => None,
     };
-    let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes?).ok().filter(|text| !text.contains('\0'));
-    match (text(old), text(new)) {
+    match (as_text(old), as_text(new)) {
         (Some(old), Some(new)) => format!("{note}{}", diff::unified_full(&escape_controls(path), &old, &new)),
         _ => format!("{note}{}", messages::no_diff(path)),
     }
+}
+
+/// Counts the lines of the first files that differ from their contents before the session; `before` has the hashes of these by path.
+pub fn count_changed_lines(
+    workspace: &Workspace,
+    files: &mut [ModifiedFile],
+    before: &BTreeMap<String, String>,
+) {
+    let Some(contents) = workspace.content_store() else { return };
+    for file in files.iter_mut().take(MAX_COUNTED_FILES) {
+        file.lines = changed_lines(workspace, contents, file, before.get(&file.path));
+    }
+}
+
+fn changed_lines(
+    workspace: &Workspace,
+    contents: &ContentStore,
+    file: &ModifiedFile,
+    before: Option<&String>,
+) -> Option<ChangedLines> {
+    let old = if file.action == ChangeAction::Created { Vec::new() } else { contents.get(before?)? };
+    let new = match file.action {
+        ChangeAction::Deleted => Vec::new(),
+        _ => workspace.content_of(&workspace.path(&file.path).ok()?, MAX_COUNTED_BYTES).ok()?,
+    };
+    if old.len() as u64 > MAX_COUNTED_BYTES {
+        return None;
+    }
+    let (old, new) = (as_text(Some(old))?, as_text(Some(new))?);
+    let changed = diff::changed_lines(&old, &new);
+    Some(changed.iter().fold(ChangedLines::default(), |count, lines| ChangedLines {
+        added: count.added.saturating_add(lines.new.len()),
+        removed: count.removed.saturating_add(lines.old.len()),
+    }))
+}
+
+fn as_text(bytes: Option<Vec<u8>>) -> Option<String> {
+    String::from_utf8(bytes?).ok().filter(|text| !text.contains('\0'))
 }

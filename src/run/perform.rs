@@ -11,7 +11,7 @@ use agent_config::verbosity::Verbosity;
 use agent_core::budget_share::BudgetCap;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_report::telemetry::Telemetry;
 use agent_report::{self as report, EventSinks, OutputFormat, ReportOptions};
 use futures_util::FutureExt;

@@ -9,7 +9,7 @@ use agent_core::stop_reason::Status;
 use agent_messages as messages;
 use agent_report as report;
 use agent_report::OutputFormat;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_report::review_text::review_text;
 use agent_terminal::{PrintOutcome, Style};
 use serde::{Deserialize, Serialize};

@@ -11,6 +11,7 @@ use crate::costs;
 use crate::directories;
 use crate::error::{AppError, AppResult};
 use crate::exit_code::exit_code;
+use crate::file_diff;
 use crate::input_history;
 use crate::input_images::InputImages;
 use crate::interrupted_calls::InterruptedCalls;
@@ -378,16 +379,21 @@ impl<'a> Run<'a> {
             }
             Err(error) => Err(error),
         };
-        if let Some(contents) = agent.engine.workspace.content_store() {
-            contents.prune();
-        }
         if let Some(days) = settings.sessions.cleanup_after_days {
             self.remove_expired_sessions(agent, days).await;
+        }
+        if let Some(contents) = agent.engine.workspace.content_store() {
+            contents.prune();
         }
         let mut result = match verdict {
             Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
             Err(error) => return agent.end_without_journal(&error),
         };
+        file_diff::count_changed_lines(
+            &agent.engine.workspace,
+            &mut result.files_modified,
+            &agent.session.borrow().tally().contents_before,
+        );
         if may_have_changed_files(agent, settings) {
             result.executables = agent.engine.executables_changed_since(started_at);
         }

@@ -49,6 +49,9 @@ pub struct Tally {
     pub tools_used: Vec<ToolUse>,
     /// Changed files.
     pub files: Vec<ModifiedFile>,
+    /// Hashes of the contents of changed files before the session, by path.
+    #[serde(default)]
+    pub contents_before: BTreeMap<String, String>,
     /// Instruction files in the conversation.
     pub instruction_files: Vec<InstructionFile>,
     /// Images added to the conversation.
@@ -182,7 +185,8 @@ impl Tally {
     pub fn add_change(&mut self, change: &Change) {
         let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
             let (path, action, by) = (change.path.clone(), change.action, change.by);
-            self.files.push(ModifiedFile { path, action, by });
+            self.files.push(ModifiedFile { path, action, by, lines: None });
+            self.contents_before.extend(change.before.clone().map(|hash| (change.path.clone(), hash)));
             return;
         };
         let Some(file) = self.files.get_mut(at) else { return };

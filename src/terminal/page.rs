@@ -2,7 +2,7 @@
 
 use super::live::paint_row;
 use super::preview::Row;
-use super::streams::{StdoutTarget, Terminal};
+use super::streams::Terminal;
 
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct TerminalSize {
 impl Terminal {
     /// Returns the size of the terminal of standard output, or nothing if standard output is no terminal.
     pub fn output_size(&self) -> Option<TerminalSize> {
-        if self.stream_info().stdout == StdoutTarget::Elsewhere {
+        if !self.stream_info().stdout.is_terminal() {
             return None;
         }
         let (height, width) = console::Term::stdout().size();

@@ -6,7 +6,7 @@ use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
-use rustix::fs::fstat;
+use rustix::fs::{FileType, fstat};
 use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -61,13 +61,22 @@ pub struct StreamInfo {
 /// Target of standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdoutTarget {
-    /// A pipe, a file, or nothing.
+    /// A file, or nothing.
     #[default]
     Elsewhere,
+    /// A pipe, such as that of `agent run … | tee FILE`: what reads it can write to the same terminal.
+    Pipe,
     /// A terminal other than that of standard error.
     OtherTerminal,
     /// The same terminal as standard error: the output of both is mixed.
     SameTerminal,
+}
+
+impl StdoutTarget {
+    /// Checks whether a person sees what is written.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::OtherTerminal | Self::SameTerminal)
+    }
 }
 
 /// Style of a line if colour is on.
@@ -262,8 +271,7 @@ impl Terminal {
         let shown = Arc::downgrade(&err);
         Self {
             info,
-            out_color: !set(&environment.no_color)
-                && (forced || !dumb && info.stdout != StdoutTarget::Elsewhere),
+            out_color: !set(&environment.no_color) && (forced || !dumb && info.stdout.is_terminal()),
             rich,
             out: Mutex::new(out),
             err,
@@ -607,7 +615,9 @@ fn show_row(stream: &Weak<Mutex<ErrorStream>>, row: &str) {
 
 fn stdout_target(stdout: &impl AsFd, stderr: &impl AsFd) -> StdoutTarget {
     let device = |stat: rustix::io::Result<rustix::fs::Stat>| stat.map(|stat| stat.st_rdev).ok();
+    let is_pipe = || fstat(stdout).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
     match (isatty(stdout), isatty(stderr)) {
+        (false, _) if is_pipe() => StdoutTarget::Pipe,
         (false, _) => StdoutTarget::Elsewhere,
         (true, true) if device(fstat(stdout)) == device(fstat(stderr)) => StdoutTarget::SameTerminal,
         (true, _) => StdoutTarget::OtherTerminal,

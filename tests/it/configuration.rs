@@ -672,7 +672,7 @@ fn the_keys_of_the_models_timeouts_are_obeyed() {
     });
     for (key, run, _server, _lab) in runs {
         let done = run.finish().exits(1);
-        assert!(done.stderr.contains("LLM error (timeout)"), "{key}: {}", done.stderr);
+        assert!(done.stderr.contains("Model error (timeout)"), "{key}: {}", done.stderr);
         assert!(done.stderr.contains(" 1s"), "{key}: {}", done.stderr);
     }
 }

@@ -84,17 +84,17 @@ fn o23_the_log_is_told_in_the_language_that_is_set() {
             "agente build, modo confirm-sensitive",
             "espacio de trabajo ",
             "herramientas: ",
-            "Paso 1: llamada al LLM (2 mensajes)",
+            "Paso 1: llamada al modelo (2 mensajes)",
             "petición enviada, intento 1",
-            "El LLM respondió con 1 llamada a herramientas",
+            "El modelo respondió con 1 llamada a herramientas",
             "Herramienta read_file: a.txt",
-            "El LLM respondió con texto final",
+            "El modelo respondió con texto final",
             "El agente terminó (2 pasos)",
-            "Motivo: el LLM decidió que había terminado",
+            "Motivo: el modelo decidió que había terminado",
             "Estado: success (llm_done) | Pasos: 2 | Llamadas a herramientas: 1 | Tokens: ",
         ],
     );
-    has(&told(&Lab::with_a_txt()), &["Step 1: LLM call (2 messages)", "Agent completed (2 steps)"]);
+    has(&told(&Lab::with_a_txt()), &["Step 1: model call (2 messages)", "Agent completed (2 steps)"]);
 }
 
 /// A run whose two calls are refused: nobody can be asked about the one, the other is of a sensitive file.

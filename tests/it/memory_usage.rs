@@ -39,7 +39,7 @@ fn stay_small(streams: &[(&str, &str, &[u8], Vec<u8>)]) {
     let (idle, _) = peak("openai/m", events("").as_bytes(), b"data: none\n\n");
     for (what, model, beginning, piece) in streams {
         let (peak, stderr) = peak(model, beginning, piece);
-        let said: String = stderr.lines().filter(|line| line.starts_with("LLM error")).collect();
+        let said: String = stderr.lines().filter(|line| line.starts_with("Model error")).collect();
         assert!(peak < idle + GROWTH_CAP, "{what}: {peak} - {idle} KiB, {said}");
         assert!(said.contains("MiB") || said.contains("more than"), "{what}: {said}");
     }

@@ -52,10 +52,10 @@ fn same_text(told: &str, expected: &str) {
 
 const PIPE: &str = "\
 session ID, openai/mock, agent build, mode confirm-sensitive, sandbox TIER
-Step 1: LLM call (2 messages)
+Step 1: model call (2 messages)
    Rate limit reached (rate_limit), asking again 1 of 5 in T s: HOST answered 429 Too Many Requests: slow down
 I look at it.
-   LLM responded with 4 tool calls
+   Model responded with 4 tool calls
    Tool read_file: a.txt
       OK
    Tool read_file: b.txt
@@ -64,12 +64,12 @@ I look at it.
       ERROR: Command failed with exit_code: 1
    Tool write_file: c.txt (1 line)
       REFUSED: REASON
-Step 2: LLM call (4 messages)
+Step 2: model call (4 messages)
 All done:
 nothing to do.
-   LLM responded with final text
+   Model responded with final text
 Agent completed (2 steps)
-   Reason: the LLM decided it was done
+   Reason: the model decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
 warning: 1 action was refused:
    write_file: c.txt (1 line): REASON
@@ -101,14 +101,14 @@ fn o20_a_run_that_stops_says_why_and_how_to_go_on() {
         &done.stderr,
         "\
 session ID, openai/mock, agent build, mode confirm-sensitive, sandbox TIER
-Step 1: LLM call (2 messages)
-   LLM responded with 1 tool call
+Step 1: model call (2 messages)
+   Model responded with 1 tool call
    Tool list_files: .
       OK
 warning: Step limit reached (1/1)
 Closing (max_steps, 1 step)
 half
-   LLM responded with final text
+   Model responded with final text
 Stopped (max_steps, 1 step)
    Reason: the step limit was reached (1)
    Status: partial (max_steps) | Steps: 1 | Tool calls: 1 | Tokens: 0 in, 0 out | Cost: unknown (agent help costs) | T s
@@ -169,12 +169,12 @@ fn run_at_terminal(lab: &Lab, server: &Server, more: &[&str], both: bool) -> Fin
 const SCREEN: &str = "\
 ─── session ID · openai/mock · agent build · mode confirm-sensitive · sandbox TIER ───
 
-🔄 Step 1 → LLM call (2 messages)
+🔄 Step 1 → model call (2 messages)
    ⏳ Rate limit reached (rate_limit), asking again 1 of 5 in T s: HOST answered 429 Too Many Requests: slow down
 I look at it.
-   ✓ LLM responded with 4 tool calls
+   ✓ Model responded with 4 tool calls
    🔧 read_file → a.txt
-      ✓ OK
+      ✓ OK: 1 line
    🔧 read_file → b.txt
       ✗ ERROR: File does not exist: b.txt. Did you mean a.txt?
    🔧 run_command → cat b.txt
@@ -183,14 +183,13 @@ I look at it.
    🔧 write_file → c.txt (1 line)
       ✗ REFUSED: REASON
 
-🔄 Step 2 → LLM call (4 messages)
-All done:
-nothing to do.
-   ✓ LLM responded with final text
+🔄 Step 2 → model call (4 messages)
+   ✓ Model responded with final text
 
 ✅ Agent completed (2 steps)
-   Reason: the LLM decided it was done
+   Reason: the model decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
+   Next: agent -c (a conversation about it)
 ⚠️ 1 action was refused:
    write_file → c.txt (1 line): REASON
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
@@ -208,7 +207,7 @@ fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace()
         "{:?}",
         done.stderr
     );
-    assert!(done.stderr.contains("\u{1b}[32m      ✓ OK\u{1b}[0m"), "{:?}", done.stderr);
+    assert!(done.stderr.contains("\u{1b}[32m      ✓ OK: 1 line\u{1b}[0m"), "{:?}", done.stderr);
 }
 
 #[test]
@@ -357,6 +356,9 @@ fn o02_the_document_lists_tools_files_and_refusals() {
     assert_eq!((&denials[0]["tool"], &denials[0]["summary"]), (&"run_command".into(), &"rm -rf /".into()));
     let files = json["files_modified"].as_array_mut().unwrap();
     files.sort_by_key(|file| file["path"].to_string());
+    for file in files.iter_mut() {
+        assert!(file.as_object_mut().unwrap().remove("lines").is_some(), "{file}");
+    }
     let file = |path, action, by| json!({"path": path, "action": action, "by": by});
     let expected = [
         file("gone.txt", "deleted", "command"),
@@ -563,7 +565,7 @@ fn o22_each_level_tells_more() {
         let text = told(more);
         assert!(text.contains(refusal), "a refusal is never silent, {more:?}: {text}");
         assert_eq!(text.contains(retry), retries, "{more:?}: {text}");
-        assert_eq!(text.contains("Step 1: LLM call"), steps, "{more:?}: {text}");
+        assert_eq!(text.contains("Step 1: model call"), steps, "{more:?}: {text}");
         assert_eq!(text.contains("   Tool read_file: a.txt\n      OK\n"), steps, "{more:?}: {text}");
         assert_eq!(info.iter().all(|line| text.contains(line)), infos, "{more:?}: {text}");
         assert_eq!(debug.iter().all(|line| text.contains(line)), debugs, "{more:?}: {text}");

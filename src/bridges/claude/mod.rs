@@ -18,7 +18,7 @@ use agent_core::failure::FailureKind;
 use agent_core::language::Language;
 use agent_core::stop_reason::Status;
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_report::claude::{ClaudeEvents, informational};
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;

@@ -9,7 +9,7 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::file_diff::file_diff;
 use agent_run::output::print;
 use agent_run::session_history::SessionHistory;
-use agent_terminal::{StdoutTarget, Style, diff_style};
+use agent_terminal::{Style, diff_style};
 use agent_text::diff;
 
 /// Prints the diffs by path: truncated at a terminal, complete for a file or a pipe.
@@ -24,7 +24,7 @@ pub fn diff(app: &App, args: &DiffArgs) -> AppResult<()> {
     if changed.is_empty() {
         return print(&app.terminal, messages::NO_FILE_CHANGES);
     }
-    let for_person = app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
+    let for_person = app.terminal.stream_info().stdout.is_terminal();
     for restoration in changed {
         let whole = loaded_session.redact(&session_diff(&loaded_session, &restoration)?);
         let text = if for_person { diff::truncate(&whole) } else { whole };

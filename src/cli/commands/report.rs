@@ -9,7 +9,6 @@ use agent_run::output::print;
 use agent_run::report_file::ReportFile;
 use agent_run::requested_report::{rendered, session_report};
 use agent_run::session::{session_store, use_state_with};
-use agent_terminal::StdoutTarget;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -40,8 +39,7 @@ pub fn report(app: &App, args: &ReportArgs) -> AppResult<()> {
     let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
         let text = rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?;
-        let for_person =
-            args.format.is_none() && app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
+        let for_person = args.format.is_none() && app.terminal.stream_info().stdout.is_terminal();
         return print(&app.terminal, &if for_person { markdown::for_terminal(&text) } else { text });
     };
     let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &report)?;

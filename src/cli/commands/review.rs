@@ -12,7 +12,7 @@ use agent_core::stop_reason::Status;
 use agent_messages as messages;
 use agent_report as report;
 use agent_report::OutputFormat;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::error::{AppError, AppResult};

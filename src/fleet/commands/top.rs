@@ -7,7 +7,7 @@ use agent_core::failure::FailureKind;
 use agent_core::fleet::{TaskRecord, TaskState};
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
-use agent_terminal::{PrintOutcome, StdoutTarget, one_line, row_count};
+use agent_terminal::{PrintOutcome, one_line, row_count};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -26,7 +26,7 @@ const PROMPT_COLUMNS: usize = 80;
 /// # Errors
 /// Fails when the queue cannot be used, and when standard output cannot be written.
 pub async fn top(app: &App, queue: &Queue, interval: Duration) -> AppResult<()> {
-    let is_live = app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
+    let is_live = app.terminal.stream_info().stdout.is_terminal();
     let mut rows = 0;
     loop {
         let columns = usize::from(app.terminal.width());

@@ -9,7 +9,7 @@ use agent_config::pipeline::{Action, Checkpoint, Step};
 use agent_core::stop_reason::Status;
 use agent_core::work::{WorkResult, WorkStopReason};
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_terminal::one_line;
 use std::fmt::Write as _;
 

@@ -14,7 +14,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::Status;
 use agent_core::work::{WorkRun, WorkStopReason};
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_run::error::AppResult;
 use agent_terminal::{Style, one_line, sanitize};
 use std::iter;

@@ -4,7 +4,7 @@ use agent_core::language::Language;
 use agent_core::stop_reason::Status;
 use agent_core::work::{WorkResult, WorkStopReason};
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_report::{OutputFormat, json, work_report};
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};

@@ -14,7 +14,7 @@ use agent_journal::read;
 use agent_journal::session_store::{SessionError, SessionStore};
 use agent_journal::write::Journal;
 use agent_messages as messages;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_run::perform::FinishedRun;

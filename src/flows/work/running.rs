@@ -11,7 +11,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_core::work::{WorkResult, WorkRun, WorkStopReason};
 use agent_report::OutputFormat;
-use agent_report::answer_shown::AnswerShown;
+use agent_report::answer::AnswerShown;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_run::request::RunRequest;

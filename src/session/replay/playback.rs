@@ -169,6 +169,10 @@ impl Playback {
         if let Some(Event::RunEnd { result: recorded }) = self.peek() {
             result.executables.clone_from(&recorded.executables);
             result.health.clone_from(&recorded.health);
+            for file in &mut result.files_modified {
+                let recorded = recorded.files_modified.iter().find(|recorded| recorded.path == file.path);
+                file.lines = recorded.and_then(|recorded| recorded.lines);
+            }
         }
     }
 

@@ -318,7 +318,7 @@ impl<'a> Repository<'a> {
                 Some("D") => ChangeAction::Deleted,
                 _ => ChangeAction::Modified,
             };
-            ModifiedFile { path: path.to_owned(), action, by: ChangedBy::Command }
+            ModifiedFile { path: path.to_owned(), action, by: ChangedBy::Command, lines: None }
         });
         Ok(files.collect())
     }
