@@ -671,7 +671,9 @@ fn a_formatter_is_shown_and_the_next_edit_fits() {
         assert!(!all[1].starts_with("Error") && all[1].contains("\n+one three"), "{}", all[1]);
         assert!(!all[2].starts_with("Error"), "{}", all[2]);
         assert_eq!(lab.read("b.txt"), "the end\n");
-        assert_eq!(json["files_modified"], json!([{"path": "b.txt", "action": "created", "by": "tool"}]));
+        let lines = json!({"added": 1, "removed": 0});
+        let created = json!([{"path": "b.txt", "action": "created", "by": "tool", "lines": lines}]);
+        assert_eq!(json["files_modified"], created);
         let journal = fs::read_to_string(lab.journal()).unwrap();
         assert!(journal.contains(r#""path":"b.txt","action":"modified","by":"command""#), "{journal}");
     }

@@ -291,7 +291,8 @@ fn changes_of_a_server_that_may_write_are_listed_and_undone() {
         let lab = with_server(&json!({"MODE": "write"}), keys).file("changed.txt", "before\n");
         let model = Server::turns([echo("x"), done()]);
         let finished = lab.run(&model, &["--mode", mode, "--json"]).exits(0);
-        let changed = json!([{"path": "changed.txt", "action": "modified", "by": "command"}]);
+        let lines = json!({"added": 1, "removed": 1});
+        let changed = json!([{"path": "changed.txt", "action": "modified", "by": "command", "lines": lines}]);
         assert_eq!(finished.json()["files_modified"], changed, "{keys}, {mode}");
         assert_eq!(lab.read("changed.txt"), "changed\n");
         lab.agent(&["undo"]).exits(0);
