@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::iter::Sum;
 
 /// Version of the result document.
 pub const RESULT_SCHEMA_VERSION: u32 = 1;
@@ -66,7 +67,7 @@ pub struct ModifiedFile {
     pub action: ChangeAction,
     /// What changed the file.
     pub by: ChangedBy,
-    /// Number of lines that differ; absent for a file that is not text or too large.
+    /// Number of lines that differ; absent for a file that is not text, and beyond the limit for all files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<ChangedLines>,
 }
@@ -78,6 +79,15 @@ pub struct ChangedLines {
     pub added: usize,
     /// Lines that were removed.
     pub removed: usize,
+}
+
+impl Sum for ChangedLines {
+    fn sum<I: Iterator<Item = Self>>(lines: I) -> Self {
+        lines.fold(Self::default(), |all, lines| Self {
+            added: all.added.saturating_add(lines.added),
+            removed: all.removed.saturating_add(lines.removed),
+        })
+    }
 }
 
 /// A file with instructions that was sent to the model.

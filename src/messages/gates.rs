@@ -17,13 +17,18 @@ pub fn gates_failed(failed: &[&GateResult]) -> String {
     text
 }
 
-/// Log line about a gate.
-pub fn gate(result: &GateResult, language: Language) -> String {
-    let what = match (result.passed, result.required) {
+/// Whether a gate passed, in words.
+pub(super) fn gate_outcome(result: &GateResult, language: Language) -> &'static str {
+    match (result.passed, result.required) {
         (true, _) => language.pick("passed", "superada"),
         (false, true) => language.pick("did not pass", "no superada"),
         (false, false) => language.pick("did not pass (optional)", "no superada (opcional)"),
-    };
+    }
+}
+
+/// Log line about a gate.
+pub fn gate(result: &GateResult, language: Language) -> String {
+    let what = gate_outcome(result, language);
     let (gate, time) = (language.pick("Gate", "Comprobación"), Duration::from_millis(result.duration_ms));
     format!("{gate} {}: {what} ({})", result.name, duration(time))
 }

@@ -1,6 +1,7 @@
 //! Lines of the human log at the end of a run: result, usage, pending calls and refusals.
 
 use super::costs::{money_with_help, tokens};
+use super::gates::gate_outcome;
 use super::human_log::LogStyle;
 use super::numbers::{counted, duration, thousands};
 use super::stop_reason::stop_reason_text;
@@ -89,18 +90,14 @@ impl LogStyle {
         }
     }
 
-    /// Heading of the changed files, with the lines that were added and removed in all of them.
+    /// Heading of the changed files, with the lines that were added and removed, if they are known of all files.
     pub fn changed_files(self, files: &[ModifiedFile]) -> String {
         let what = self.counted(
             files.len(),
             ["file changed", "files changed"],
             ["archivo cambiado", "archivos cambiados"],
         );
-        let lines = files.iter().filter_map(|file| file.lines);
-        let all = lines.reduce(|all, lines| ChangedLines {
-            added: all.added.saturating_add(lines.added),
-            removed: all.removed.saturating_add(lines.removed),
-        });
+        let all: Option<ChangedLines> = files.iter().map(|file| file.lines).sum();
         let lines = all.filter(|_| files.len() > 1).map(|all| format!(" ({})", self.changed_lines(all)));
         format!("   {what}{}:", lines.unwrap_or_default())
     }
@@ -132,23 +129,15 @@ impl LogStyle {
         if gates.is_empty() {
             return None;
         }
-        let outcome = |passed: bool| match self {
-            Self::Icons(_) => {
-                if passed {
-                    "✓"
-                } else {
-                    "✗"
-                }
-            }
-            Self::Plain(language) if passed => language.pick("passed", "superada"),
-            Self::Plain(language) => language.pick("did not pass", "no superada"),
+        let outcome = |gate: &GateResult| {
+            self.pick(if gate.passed { "✓" } else { "✗" }, gate_outcome(gate, self.language()))
         };
-        let gates = gates.iter().map(|gate| format!("{} {}", gate.name, outcome(gate.passed)));
+        let gates = gates.iter().map(|gate| format!("{} {}", gate.name, outcome(gate)));
         let gates: Vec<String> = gates.collect();
         Some(format!("   {}: {}", self.translate("Checks", "Comprobaciones"), gates.join(", ")))
     }
 
-    /// Commands that a person can type next; `None` if there are none, and for a log that no person reads while it is written.
+    /// Commands that a person can type next; `None` if there are none, and for a log without icons, which scripts read.
     pub fn next(self, result: &RunResult) -> Option<String> {
         let changes = ["agent diff", "agent undo"].into_iter().filter(|_| !result.files_modified.is_empty());
         let talk = self.translate("agent -c (a conversation about it)", "agent -c (conversar sobre ello)");

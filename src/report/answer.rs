@@ -31,14 +31,14 @@ pub(super) struct AnswerText {
     terminal: Arc<Terminal>,
     place: Place,
     markdown: MarkdownStream,
-    /// Style of the last piece of the log.
+    /// Style of the last piece on standard error.
     piece_style: Style,
     /// Whether the answer that arrives was shown.
     is_shown: bool,
     /// Text shown since the last tool call, if standard output is a terminal.
     shown: String,
     /// Whether the final answer was shown on standard output.
-    pub outcome: AnswerShown,
+    outcome: AnswerShown,
 }
 
 /// Where the text of the model is shown.
@@ -48,7 +48,7 @@ enum Place {
     Output,
     /// On standard error.
     Log,
-    /// Nowhere while it arrives: standard output is a pipe, whose reader may write to the terminal of the log.
+    /// Nowhere while it arrives: the answer on standard output is read together with the log.
     Held,
 }
 
@@ -57,7 +57,7 @@ impl AnswerText {
     pub(super) fn new(terminal: Arc<Terminal>) -> Self {
         let place = match terminal.stream_info().stdout {
             target if target.is_terminal() => Place::Output,
-            StdoutTarget::Pipe if terminal.has_icons() => Place::Held,
+            StdoutTarget::BesideLog => Place::Held,
             _ => Place::Log,
         };
         Self {
@@ -69,6 +69,11 @@ impl AnswerText {
             shown: String::new(),
             outcome: AnswerShown::default(),
         }
+    }
+
+    /// Returns a flag that shows, after the run, whether the answer was already printed.
+    pub(super) fn outcome(&self) -> AnswerShown {
+        self.outcome.clone()
     }
 
     /// Checks whether the text stands on standard output.
@@ -96,6 +101,9 @@ impl AnswerText {
     fn show(&mut self, text: &str) -> io::Result<()> {
         if !self.is_on_output() {
             return self.piece(Style::Plain, text);
+        }
+        if std::mem::replace(&mut self.piece_style, Style::Plain) != Style::Plain {
+            self.terminal.end_line()?;
         }
         if self.shown.len() <= STORED_TEXT_BYTES {
             self.shown.push_str(text);

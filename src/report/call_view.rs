@@ -1,6 +1,7 @@
 //! What a finished call did, as a person reads it: one line, and the rows of its diff or of its output.
 
 use agent_core::event::Event;
+use agent_core::file_change::{Change, ChangeAction};
 use agent_core::language::Language;
 use agent_core::message::{ToolCall, ToolResult};
 use agent_messages as messages;
@@ -11,7 +12,7 @@ use agent_text::lines::{as_shown, pluralize};
 use agent_tools::TypedTool;
 use agent_tools::run_command::{RunCommand, exit_code_in};
 use agent_tools::toolbox::EDIT_TOOLS;
-use agent_tools::write_file::{WriteFile, has_created};
+use agent_tools::write_file::WriteFile;
 use serde_json::Value;
 use std::io;
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub(super) struct CallView {
     pub title: String,
     /// The style of the line: whether it succeeded, failed or was refused.
     pub style: Style,
-    /// What is said of a call that succeeded, such as `+1 −1`, and how long it took.
+    /// Result and duration of a call that succeeded, such as `+1 −1, 1.2 s`.
     pub note: String,
     /// The command, if its title does not show all of it.
     command: Option<String>,
@@ -46,7 +47,7 @@ pub(super) struct CallView {
 enum Body {
     Nothing,
     Diff(String),
-    /// Its first rows are shown.
+    /// The diff of a new file, of which fewer rows are shown.
     NewFile(String),
     /// `most` of the lines are shown, of a failure the last ones.
     Output {
@@ -59,7 +60,8 @@ enum Body {
 impl CallView {
     /// Returns the view of a `ToolCallEnd`; `None` for other events. `call` is the call, if it is known.
     pub(super) fn of(event: &Event, call: Option<&ToolCall>, language: Language) -> Option<Self> {
-        let Event::ToolCallEnd { name, summary, result, denial, simulated, duration_ms, .. } = event else {
+        let Event::ToolCallEnd { name, summary, result, changed, denial, simulated, duration_ms, .. } = event
+        else {
             return None;
         };
         let command =
@@ -71,16 +73,11 @@ impl CallView {
             let more = if lines > 1 { messages::call_more_lines(lines - 1, language) } else { String::new() };
             messages::call_title(name, &format!("{}{more}", truncate_middle(summary, TITLE_CHARS)), language)
         };
+        let view = |title, style, body| Self { title, style, note: String::new(), command, body };
         if let Some(denial) = denial {
             let why = messages::call_refused(&first_line(&denial.reason, TITLE_CHARS), language);
             let title = format!("{} {why}", title(summary));
-            return Some(Self {
-                title,
-                style: Style::Warning,
-                note: String::new(),
-                command,
-                body: Body::Nothing,
-            });
+            return Some(view(title, Style::Warning, Body::Nothing));
         }
         let text = without_label(&result.text);
         let duration = Duration::from_millis(*duration_ms);
@@ -88,15 +85,9 @@ impl CallView {
             let (why, lines) = failure(name, text);
             let why = messages::call_failed(one_line(&why, TITLE_CHARS).trim_end_matches('.'), duration);
             let body = Body::Output { lines, most: FAILURE_LINES, is_failure: true };
-            return Some(Self {
-                title: format!("{} {why}", title(summary)),
-                style: Style::Error,
-                note: String::new(),
-                command,
-                body,
-            });
+            return Some(view(format!("{} {why}", title(summary)), Style::Error, body));
         }
-        let (about, body) = match call.and_then(|call| new_file(call, &result.text)) {
+        let (about, body) = match call.and_then(|call| new_file(call, changed)) {
             Some(diff) => (None, Body::NewFile(diff)),
             None => success(name, result, summary),
         };
@@ -106,7 +97,7 @@ impl CallView {
         let mut title =
             about.map_or_else(|| title(summary), |(summary, note)| format!("{} ({note})", title(&summary)));
         title.push_str(if *simulated { messages::call_simulated(language) } else { &took });
-        Some(Self { title, style: Style::Success, note, command, body })
+        Some(Self { note, ..view(title, Style::Success, body) })
     }
 
     /// Prints the rows below the title, as many as a person wants to see at once, and that `key` shows the others. A diff that the user has just approved is not shown again.
@@ -179,13 +170,11 @@ fn argument_of(call: &ToolCall, name: &str) -> Option<String> {
     arguments.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Returns the diff of a file that a call of `write_file` created.
-fn new_file(call: &ToolCall, result: &str) -> Option<String> {
-    if call.name != WriteFile::NAME || !has_created(result) {
-        return None;
-    }
-    let [path, content] = [argument_of(call, "path")?, argument_of(call, "content")?];
-    Some(diff::unified_full(&path, "", &content))
+/// Returns the diff of a file that a call of `write_file` created; its result has none, because the model knows the content.
+fn new_file(call: &ToolCall, changed: &[Change]) -> Option<String> {
+    let file = changed.first().filter(|file| file.action == ChangeAction::Created)?;
+    let content = argument_of(call, "content").filter(|_| call.name == WriteFile::NAME)?;
+    Some(diff::unified_full(&file.path, "", &content))
 }
 
 fn output_row(line: &str) -> Row {

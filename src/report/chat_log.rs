@@ -1,7 +1,6 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
-use crate::call_view::CallView;
 use crate::human_log::HumanLog;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
@@ -74,10 +73,9 @@ impl ChatLog {
     }
 
     /// Prints what a call did, and the beginning of what it printed.
-    fn tool_end(&mut self, event: &Event, call_id: &str) -> io::Result<()> {
+    fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let language = self.log.language();
-        let call = self.log.calls.remove(call_id);
-        let Some(view) = CallView::of(event, call.as_ref(), language) else { return Ok(()) };
+        let Some(view) = self.log.view_of_end(event) else { return Ok(()) };
         self.log.answer.end()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
         self.terminal
@@ -98,7 +96,7 @@ impl ChatLog {
         }
         if result.stop_reason == Some(StopReason::UserInterrupt) {
             // The user knows why, and the conversation goes on.
-            self.log.answer.outcome.set(true);
+            self.log.answer_shown().set(true);
             return self.terminal.eprintln(Style::Warning, messages::CHAT_INTERRUPTED);
         }
         let result = RunResult { session_id: None, ..result.clone() };
@@ -128,11 +126,10 @@ impl EventSink for ChatLog {
             Event::Instructions { file } if is_unchanged(file) => Ok(()),
             Event::SessionStart { .. } => Ok(()),
             Event::ToolCallStart { call, .. } => {
-                self.log.answer.begin_call();
-                self.log.calls.insert(call.id.clone(), call.clone());
+                self.log.begin_call(call);
                 self.log.answer.end()
             }
-            event @ Event::ToolCallEnd { result, .. } => self.tool_end(event, &result.call_id),
+            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Notice { text, .. } if !self.has_begun && !self.memory.add_notice(text) => Ok(()),
             Event::Retry { .. }
             | Event::ModelFailed { .. }

@@ -19,7 +19,6 @@ use agent_messages::{self as messages, LogStyle, RetryLine, SessionHeader};
 use agent_terminal::{Style, Terminal, first_line, one_line};
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ pub struct HumanLog {
     location: Option<String>,
     pub(super) max_steps: u32,
     /// The calls that have begun and not ended.
-    pub(super) calls: HashMap<String, ToolCall>,
+    calls: HashMap<String, ToolCall>,
     /// The call named in the last line of the log.
     named_call: Option<String>,
     /// The least verbosity at which an answer is shown while it arrives.
@@ -53,8 +52,8 @@ pub struct HumanLog {
     subagents: SubagentLog,
     /// The last failure that was printed; the end of the log does not repeat it.
     pub(super) reported_failure: Option<String>,
-    /// Whether the workspace is another directory than that of the user, where commands without options are about something else.
-    pub(super) is_elsewhere: bool,
+    /// Whether the end names commands to type next.
+    pub(super) names_commands: bool,
 }
 
 impl HumanLog {
@@ -83,7 +82,7 @@ impl HumanLog {
             thought_shown: false,
             subagents: SubagentLog::default(),
             reported_failure: None,
-            is_elsewhere: false,
+            names_commands: false,
         }
     }
 
@@ -94,13 +93,19 @@ impl HumanLog {
         self
     }
 
+    /// Names commands to type next at the end, for a run in the directory where they would be typed.
+    #[must_use]
+    pub fn name_commands(self, names_commands: bool) -> Self {
+        Self { names_commands, ..self }
+    }
+
     pub(super) fn language(&self) -> Language {
         self.log_style.language()
     }
 
     /// Returns a flag that shows, after the run, whether the answer was already printed.
     pub fn answer_shown(&self) -> AnswerShown {
-        self.answer.outcome.clone()
+        self.answer.outcome()
     }
 
     pub(super) fn log(&mut self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
@@ -153,12 +158,8 @@ impl HumanLog {
         if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
             self.piece(Verbosity::Info, thoughts.trim_end())?;
         }
-        let (is_text, least) = if calls > 0 {
-            (true, Verbosity::Human)
-        } else {
-            (self.answer.is_on_output(), self.answer_detail)
-        };
-        if is_text && self.detail <= least {
+        let least = if calls > 0 { Verbosity::Human } else { self.answer_detail };
+        if (calls > 0 || self.answer.is_on_output()) && self.detail <= least {
             self.answer.push_whole(&text)?;
         }
         self.answer.end_answer();
@@ -227,10 +228,22 @@ impl HumanLog {
         if passed { Ok(()) } else { self.piece(Verbosity::Info, more) }
     }
 
-    fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
+    /// Records that a call has begun.
+    pub(super) fn begin_call(&mut self, call: &ToolCall) {
         self.answer.begin_call();
-        self.named_call = Some(call.id.clone());
         self.calls.insert(call.id.clone(), call.clone());
+    }
+
+    /// Returns the view of the end of a call that has begun.
+    pub(super) fn view_of_end(&mut self, event: &Event) -> Option<CallView> {
+        let Event::ToolCallEnd { result, .. } = event else { return None };
+        let call = self.calls.remove(&result.call_id);
+        CallView::of(event, call.as_ref(), self.language())
+    }
+
+    fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
+        self.begin_call(call);
+        self.named_call = Some(call.id.clone());
         let called = effective_call(call);
         let (server, tool) = match server_and_tool(&called.name) {
             Some((server, tool)) => (Some(server), tool),
@@ -267,9 +280,8 @@ impl HumanLog {
         let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
         let call =
             (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
-        let started = self.calls.remove(call_id);
-        let view = CallView::of(event, started.as_ref(), self.language())
-            .filter(|_| self.terminal.has_icons() && self.detail <= Verbosity::Human);
+        let view =
+            self.view_of_end(event).filter(|_| self.terminal.has_icons() && self.detail <= Verbosity::Human);
         let note = view.as_ref().map_or("", |view| &view.note);
         let (style, line) = match denial {
             Some(denial) => {
@@ -386,8 +398,6 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program, .. } => {
                 self.session_id = Some(session_id.clone());
-                self.is_elsewhere =
-                    std::env::current_dir().is_ok_and(|directory| directory != Path::new(workspace));
                 self.location = Some(messages::session_place(workspace, program, self.language()));
                 Ok(())
             }

@@ -64,7 +64,8 @@ impl HumanLog {
         if let (true, Some(session)) = (can_resume, session) {
             self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
         }
-        if let Some(next) = session.filter(|_| !self.is_elsewhere).and_then(|_| self.log_style.next(result)) {
+        if let Some(next) = session.filter(|_| self.names_commands).and_then(|_| self.log_style.next(result))
+        {
             self.log(Verbosity::Human, Style::Dim, &next)?;
         }
         self.log_denials(result)

@@ -23,7 +23,8 @@ fn log_output(
 ) -> (String, CapturedStream, Arc<Terminal>, AnswerShown) {
     let (terminal, out, err) = script::over(info, environment);
     let mut log =
-        HumanLog::new(Arc::clone(&terminal), detail, Language::En, Some("20250101-000000-000000".into()));
+        HumanLog::new(Arc::clone(&terminal), detail, Language::En, Some("20250101-000000-000000".into()))
+            .name_commands(true);
     for record in records {
         log.emit(record).unwrap();
     }
@@ -82,6 +83,7 @@ are fine.
 ✅ Agent completed (2 steps)
    Reason: the model decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
+   Next: agent -c (a conversation about it)
 ⚠️ 1 action was refused:
    run_command → rm -r build: there is no terminal to ask at
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
@@ -363,6 +365,17 @@ fn u19_the_answer_is_drawn_at_a_terminal_and_shown_once_beside_a_pipe() {
         seen(&log_output(info, &TerminalEnvironment::default(), Verbosity::Human, &records).0)
     };
     assert_eq!(shown(StdoutTarget::SameTerminal), "Done at x.\n⚠️ a line\n");
-    assert_eq!(shown(StdoutTarget::Pipe), "⚠️ a line\n");
+    assert_eq!(shown(StdoutTarget::BesideLog), "⚠️ a line\n");
     assert_eq!(shown(StdoutTarget::Elsewhere), "**Done** at `x`.\n⚠️ a line\n");
+}
+
+#[test]
+fn u19_thoughts_between_texts_stand_on_lines_of_their_own() {
+    let text = |text: &str| script::record(1, Event::TextDelta { text: text.into() });
+    let thought = |text: &str| script::record(1, Event::ThinkingDelta { text: text.into() });
+    let records = [thought("Hm."), text("One **two**"), thought("Hm again."), text("three")];
+    let end = script::record(1, Event::Notice { level: NoticeLevel::Warn, text: "a line".into() });
+    let records: Vec<Record> = records.into_iter().chain([end]).collect();
+    let on_screen = seen(&log_output(TERMINAL, &TerminalEnvironment::default(), Verbosity::Info, &records).0);
+    assert_eq!(on_screen, "Hm.\nOne two\nHm again.\nthree\n⚠️ a line\n");
 }

@@ -74,6 +74,8 @@ pub struct ReportOptions {
     pub detail: Verbosity,
     /// The least verbosity at which an answer is shown on standard error while it arrives.
     pub answer_detail: Verbosity,
+    /// Whether the run works in the directory of the user, so that commands to type next can be named.
+    pub names_commands: bool,
     /// Path of the log file (`--log-file`).
     pub log_file: Option<PathBuf>,
     /// Whether to list the simulated calls at the end (`--dry-run`).
@@ -104,7 +106,8 @@ pub struct EventSinks {
 /// When the log file cannot be opened.
 pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<EventSinks, LogFileError> {
     let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id)
-        .show_answers_from(options.answer_detail);
+        .show_answers_from(options.answer_detail)
+        .name_commands(options.names_commands);
     let answer_shown = human.answer_shown();
     let mut sinks: Vec<Box<dyn EventSink>> = vec![match options.chat {
         Some(memory) => Box::new(ChatLog::new(Arc::clone(terminal), human, memory)),

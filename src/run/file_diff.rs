@@ -11,10 +11,8 @@ use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use agent_workspace::path::RelPath;
 use std::collections::BTreeMap;
 
-/// Maximum number of files whose changed lines are counted.
-const MAX_COUNTED_FILES: usize = 200;
-/// Maximum bytes of a file whose changed lines are counted.
-const MAX_COUNTED_BYTES: u64 = 1 << 20;
+/// Maximum bytes of all contents whose changed lines are counted at the end of a run, which takes up to a second.
+const MAX_COUNTED_BYTES: usize = 4 << 20;
 
 /// Returns the diff from the state before the session's changes to the present state `now` of the file at `at`; a line instead
 /// if a content is unknown or not text.
@@ -45,38 +43,39 @@ pub fn file_diff(
     }
 }
 
-/// Counts the lines of the first files that differ from their contents before the session; `before` has the hashes of these by path.
+/// Counts the lines of files that differ from their contents before the session; `before` has the hashes of these by path.
 pub fn count_changed_lines(
     workspace: &Workspace,
     files: &mut [ModifiedFile],
     before: &BTreeMap<String, String>,
 ) {
     let Some(contents) = workspace.content_store() else { return };
-    for file in files.iter_mut().take(MAX_COUNTED_FILES) {
-        file.lines = changed_lines(workspace, contents, file, before.get(&file.path));
+    let mut bytes_left = MAX_COUNTED_BYTES;
+    for file in files {
+        let versions = versions(workspace, contents, file, before.get(&file.path));
+        let Some((old, new)) = versions else { continue };
+        let Some(left) = bytes_left.checked_sub(old.len().saturating_add(new.len())) else { continue };
+        bytes_left = left;
+        let changed = diff::changed_lines(&old, &new).into_iter();
+        file.lines = Some(
+            changed.map(|lines| ChangedLines { added: lines.new.len(), removed: lines.old.len() }).sum(),
+        );
     }
 }
 
-fn changed_lines(
+/// Returns the text of a file before the session, whose hash is `before`, and now; `None` if one is unknown or not text.
+fn versions(
     workspace: &Workspace,
     contents: &ContentStore,
     file: &ModifiedFile,
     before: Option<&String>,
-) -> Option<ChangedLines> {
+) -> Option<(String, String)> {
     let old = if file.action == ChangeAction::Created { Vec::new() } else { contents.get(before?)? };
     let new = match file.action {
         ChangeAction::Deleted => Vec::new(),
-        _ => workspace.content_of(&workspace.path(&file.path).ok()?, MAX_COUNTED_BYTES).ok()?,
+        _ => workspace.content_of(&workspace.path(&file.path).ok()?, MAX_COUNTED_BYTES as u64).ok()?,
     };
-    if old.len() as u64 > MAX_COUNTED_BYTES {
-        return None;
-    }
-    let (old, new) = (as_text(Some(old))?, as_text(Some(new))?);
-    let changed = diff::changed_lines(&old, &new);
-    Some(changed.iter().fold(ChangedLines::default(), |count, lines| ChangedLines {
-        added: count.added.saturating_add(lines.new.len()),
-        removed: count.removed.saturating_add(lines.old.len()),
-    }))
+    Some((as_text(Some(old))?, as_text(Some(new))?))
 }
 
 fn as_text(bytes: Option<Vec<u8>>) -> Option<String> {

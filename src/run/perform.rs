@@ -59,6 +59,7 @@ fn listeners(
         detail: request.detail(settings),
         // The answer of a review is JSON, from which the findings on standard output are made.
         answer_detail: if request.review().is_some() { Verbosity::Debug } else { Verbosity::Human },
+        names_commands: settings.workspace == app.environment.current_dir(),
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: request.dry_run,
         show_costs: request.show_costs,

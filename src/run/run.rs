@@ -379,11 +379,11 @@ impl<'a> Run<'a> {
             }
             Err(error) => Err(error),
         };
-        if let Some(days) = settings.sessions.cleanup_after_days {
-            self.remove_expired_sessions(agent, days).await;
-        }
         if let Some(contents) = agent.engine.workspace.content_store() {
             contents.prune();
+        }
+        if let Some(days) = settings.sessions.cleanup_after_days {
+            self.remove_expired_sessions(agent, days).await;
         }
         let mut result = match verdict {
             Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),

@@ -6,7 +6,7 @@ use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Stat, fstat};
 use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -61,11 +61,11 @@ pub struct StreamInfo {
 /// Target of standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdoutTarget {
-    /// A file, or nothing.
+    /// Another file or pipe, or nothing.
     #[default]
     Elsewhere,
-    /// A pipe, such as that of `agent run … | tee FILE`: what reads it can write to the same terminal.
-    Pipe,
+    /// What is read together with standard error: the same pipe or file, or a pipe beside a terminal, as in `agent run … | tee FILE`.
+    BesideLog,
     /// A terminal other than that of standard error.
     OtherTerminal,
     /// The same terminal as standard error: the output of both is mixed.
@@ -614,12 +614,14 @@ fn show_row(stream: &Weak<Mutex<ErrorStream>>, row: &str) {
 }
 
 fn stdout_target(stdout: &impl AsFd, stderr: &impl AsFd) -> StdoutTarget {
-    let device = |stat: rustix::io::Result<rustix::fs::Stat>| stat.map(|stat| stat.st_rdev).ok();
-    let is_pipe = || fstat(stdout).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let [out, err] = [fstat(stdout), fstat(stderr)].map(Result::ok);
+    let same = |of: fn(&Stat) -> (u64, u64)| out.is_some() && out.as_ref().map(of) == err.as_ref().map(of);
+    let is_pipe = || out.is_some_and(|out| FileType::from_raw_mode(out.st_mode) == FileType::Fifo);
     match (isatty(stdout), isatty(stderr)) {
-        (false, _) if is_pipe() => StdoutTarget::Pipe,
+        (false, true) if is_pipe() => StdoutTarget::BesideLog,
+        (false, false) if same(|stat| (stat.st_dev, stat.st_ino)) => StdoutTarget::BesideLog,
         (false, _) => StdoutTarget::Elsewhere,
-        (true, true) if device(fstat(stdout)) == device(fstat(stderr)) => StdoutTarget::SameTerminal,
+        (true, true) if same(|stat| (stat.st_rdev, 0)) => StdoutTarget::SameTerminal,
         (true, _) => StdoutTarget::OtherTerminal,
     }
 }

@@ -14,14 +14,6 @@ use serde::Deserialize;
 #[derive(Debug)]
 pub struct WriteFile;
 
-/// What the result says of a new file.
-const CREATED: &str = " created successfully ";
-
-/// Checks whether the result of a call is that of a new file.
-pub fn has_created(result: &str) -> bool {
-    result.contains(CREATED)
-}
-
 /// The arguments of `write_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,7 +58,7 @@ impl TypedTool for WriteFile {
         let (path, old) = load_target(&args, cx)?;
         let count = args.content.chars().count();
         let message = match (&old, args.appends()) {
-            (None, _) => format!("File {path}{CREATED}({count} characters)"),
+            (None, _) => format!("File {path} created successfully ({count} characters)"),
             (Some(_), true) => {
                 format!("File {path}: appended content to it successfully ({count} characters)")
             }

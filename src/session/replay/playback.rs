@@ -169,9 +169,8 @@ impl Playback {
         if let Some(Event::RunEnd { result: recorded }) = self.peek() {
             result.executables.clone_from(&recorded.executables);
             result.health.clone_from(&recorded.health);
-            for file in &mut result.files_modified {
-                let recorded = recorded.files_modified.iter().find(|recorded| recorded.path == file.path);
-                file.lines = recorded.and_then(|recorded| recorded.lines);
+            for (file, recorded) in result.files_modified.iter_mut().zip(&recorded.files_modified) {
+                file.lines = recorded.lines;
             }
         }
     }
