@@ -340,6 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn u05_a_new_file_shows_what_was_written() {
+        let event = |action: &str| {
+            serde_json::json!({
+                "type": "tool_call_end", "name": "write_file", "summary": "a.py (1 line)", "duration_ms": 1,
+                "result": {"call_id": "c", "text": "File a.py created successfully (2 characters)", "is_error": false},
+                "changed": [{"path": "a.py", "action": action}],
+            })
+        };
+        let call = ToolCall::new("c", "write_file", r#"{"path": "./a.py", "content": "x\n"}"#);
+        let whole = |action: &str| -> String {
+            let event = serde_json::from_value(event(action)).unwrap();
+            let rows = CallView::of(&event, Some(&call), Language::En).unwrap().whole();
+            rows.into_iter().flatten().map(|(_, text)| text).collect()
+        };
+        assert_eq!(whole("created"), "  a.py  1 + x");
+        assert_eq!(whole("modified"), "");
+    }
+
+    #[test]
     fn u01_of_an_output_the_first_lines_are_shown_and_of_a_failure_the_last() {
         let lines = |range: std::ops::RangeInclusive<u32>| -> String {
             range.fold(String::new(), |all, line| all + &line.to_string() + "\n")

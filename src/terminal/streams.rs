@@ -746,4 +746,14 @@ mod tests {
         terminal.print("two\n").unwrap();
         assert_eq!(out.text(), "one\\u{7}\ntwo\n");
     }
+
+    #[test]
+    fn u19_one_pipe_or_file_for_both_streams_is_read_together() {
+        let ((_one, one), (_two, two)) = (io::pipe().unwrap(), io::pipe().unwrap());
+        assert_eq!(stdout_target(&one, &one.try_clone().unwrap()), StdoutTarget::BesideLog);
+        assert_eq!(stdout_target(&one, &two), StdoutTarget::Elsewhere);
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(stdout_target(&file, &file.try_clone().unwrap()), StdoutTarget::BesideLog);
+        assert_eq!(stdout_target(&file, &two), StdoutTarget::Elsewhere);
+    }
 }
