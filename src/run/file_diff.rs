@@ -11,7 +11,7 @@ use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use agent_workspace::path::RelPath;
 use std::collections::BTreeMap;
 
-/// Maximum bytes of all contents whose changed lines are counted at the end of a run, which takes up to a second.
+/// Maximum bytes of all contents whose changed lines are counted at the end of a run, which bounds the time that this takes.
 const MAX_COUNTED_BYTES: usize = 4 << 20;
 
 /// Returns the diff from the state before the session's changes to the present state `now` of the file at `at`; a line instead
