@@ -335,7 +335,7 @@ impl Policy {
                 Decision::Ask { reason: messages::asked_by_rule(&rule, reason, self.options.language), rule }
             }
             Action::Deny => Decision::Deny {
-                reason: messages::denied_by_rule(&rule, reason, self.options.language),
+                reason: messages::refused_by_rule(&rule, reason, self.options.language),
                 rule,
             },
         }

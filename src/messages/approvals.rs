@@ -18,7 +18,7 @@ pub fn answer_key_unusable(state: &Path, error: &std::io::Error) -> String {
 pub fn answer_label(answer: &ApprovalAnswer) -> &'static str {
     match answer {
         ApprovalAnswer::Approve => "approved",
-        ApprovalAnswer::Deny { .. } => "denied",
+        ApprovalAnswer::Deny { .. } => "refused",
     }
 }
 

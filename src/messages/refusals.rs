@@ -79,11 +79,11 @@ pub fn protected_file(path: &str, pattern: &str, language: Language) -> String {
 }
 
 /// Refusal by a rule of the user; `words` is the message of the rule.
-pub fn denied_by_rule(rule: &str, words: Option<&str>, language: Language) -> String {
+pub fn refused_by_rule(rule: &str, words: Option<&str>, language: Language) -> String {
     let words = words.map_or_else(String::new, |words| format!(": {words}"));
     match language {
         Language::En => format!(
-            "Denied by a rule of the user ({rule}){words}.\nIt does not run in any form: continue without it, and say in your \
+            "Refused by a rule of the user ({rule}){words}.\nIt does not run in any form: continue without it, and say in your \
              answer if the task needs it."
         ),
         Language::Es => format!(
@@ -254,7 +254,7 @@ mod tests {
                 command_never_runs("FACT", language),
                 sensitive_file("FACT", "FACT", language),
                 protected_file("FACT", "FACT", language),
-                denied_by_rule("FACT", Some("FACT"), language),
+                refused_by_rule("FACT", Some("FACT"), language),
                 asked_by_rule("FACT", Some("FACT"), language),
                 no_approver("FACT", "FACT", true, language),
                 no_approver("FACT", "FACT", false, language),

@@ -197,7 +197,7 @@ fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
     let lab = with_two_files().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let said = lab.agent(&["deny", id(&waiting[0]), "--reason", "use the old file"]).exits(0);
-    assert!(said.stdout.starts_with("denied: write_file new.txt"), "{}", said.stdout);
+    assert!(said.stdout.starts_with("refused: write_file new.txt"), "{}", said.stdout);
     let (done, told) = resumed(&lab, &["--mode", "yolo", "--json"]);
     assert!(told[0].contains("The user declined this action: use the old file"), "{}", told[0]);
     assert_eq!(done.json()["permission_denials"][0]["rule"], "person");
@@ -377,9 +377,10 @@ fn s21_sessions_show_tells_of_questions_and_answers() {
     let json = done.json();
     let shown = lab.agent(&["sessions", "show", json["session_id"].as_str().unwrap()]).exits(0).stdout;
     let id = id(&waiting[0]);
-    for line in
-        [format!("write_file new.txt (1 line): waits for an answer ({id})"), format!("denied: {id}: not now")]
-    {
+    for line in [
+        format!("write_file new.txt (1 line): waits for an answer ({id})"),
+        format!("refused: {id}: not now"),
+    ] {
         assert!(shown.contains(&line), "{line}:\n{shown}");
     }
     let list = lab.agent(&["sessions", "list"]).exits(0).stdout;

@@ -120,8 +120,8 @@ fn s20_a_project_may_only_tighten_and_is_heard_last() {
         let server = Server::calls([write("secret.txt"), write("b.txt"), write("c.txt")]);
         let done = lab.run(&server, flags).exits(0);
         let told = results(&server);
-        assert!(told[0].contains("Denied by a rule"), "{}", told[0]);
-        assert!(told[1].contains("Denied by a rule"), "{}", told[1]);
+        assert!(told[0].contains("Refused by a rule"), "{}", told[0]);
+        assert!(told[1].contains("Refused by a rule"), "{}", told[1]);
         assert!(told[2].contains("mode.confirm-sensitive"), "nobody allowed it: {}", told[2]);
         assert!(done.stderr.contains("ignored policy.rules"), "{}", done.stderr);
     }

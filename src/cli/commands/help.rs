@@ -24,6 +24,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("plan", "a plan first, then the work"),
     page!("keys", "the keys of a conversation"),
     page!("models", "choosing a model: names, keys, servers on this machine"),
+    page!("words", "the words of this manual"),
     page!("agents", "built-in agents and agents of your own"),
     page!("approvals", "pending approvals: answer a call between runs"),
     page!("caching", "prompt caches of providers, the answer cache"),
