@@ -304,6 +304,8 @@ pub struct Tools {
     /// Time limit of one call of any tool; absent: each tool's own limit.
     #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub timeout_seconds: Option<u64>,
+    /// Whether the model can keep a list of the steps of a task (tool `todo`).
+    pub todo: bool,
     /// Tools whose results later sessions of the workspace may read, with the hours for which they are kept. Calls that failed
     /// or changed something are not kept.
     #[serde(default)]

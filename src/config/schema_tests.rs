@@ -232,7 +232,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "sandbox.hidden"
             | "skills.disabled"
             | "tools.edit_format"
-            | "tools.result_format" => Scope::Anywhere,
+            | "tools.result_format"
+            | "tools.todo" => Scope::Anywhere,
             "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
             _ => Scope::NeedsTrust,

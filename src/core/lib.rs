@@ -39,6 +39,7 @@ pub mod skill;
 pub mod statistics;
 pub mod stop_reason;
 pub mod task_transitions;
+pub mod todo;
 pub mod usage;
 pub mod work;
 

@@ -21,6 +21,7 @@ fn verbs(tool: &str, language: Language) -> Option<(&'static str, &'static str)>
         "apply_patch" => (("patch", "Patch"), ("modificar", "Modificar")),
         "delete_file" => (("delete", "Delete"), ("borrar", "Borrar")),
         "ask_user" => (("ask", "Asked"), ("preguntar", "Pregunta")),
+        "todo" => (("list", "Todo"), ("listar", "Lista")),
         "web_fetch" => (("fetch", "Fetch"), ("descargar", "Descargar")),
         _ => return None,
     };

@@ -8,6 +8,9 @@ use agent_core::language::Language;
 /// First line of a summary.
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";
 
+/// Line before the list of the tool `todo`, with which a summary ends.
+pub const STEPS_HEADING: &str = "[List of steps, as you last set it with `todo`]";
+
 /// Text in place of exchanges that were omitted without a summary.
 pub const STEPS_OMITTED: &str = "[Earlier steps of this session were omitted to make room. Check the current state of the files before you rely on them.]";
 

@@ -4,6 +4,7 @@ use agent_core::event::Event;
 use agent_core::file_change::{Change, ChangeAction};
 use agent_core::language::Language;
 use agent_core::message::{ToolCall, ToolResult};
+use agent_core::todo::{StepStatus, TodoList, TodoStep};
 use agent_messages as messages;
 use agent_terminal::preview::{Preview, Row};
 use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
@@ -55,6 +56,8 @@ enum Body {
         most: usize,
         is_failure: bool,
     },
+    /// The list of steps that the model keeps.
+    Steps(Vec<TodoStep>),
 }
 
 impl CallView {
@@ -138,6 +141,7 @@ impl CallView {
                 let preview = Preview::fitting(diff, NEW_FILE_ROWS, usize::from(terminal.width()));
                 (preview.rows, 0, preview.is_cut)
             }
+            Body::Steps(steps) => (steps.iter().map(step_row).collect(), 0, false),
             Body::Output { lines, most, is_failure } => {
                 let left_out = lines.len().saturating_sub(*most);
                 let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
@@ -157,6 +161,7 @@ impl CallView {
             command.map(|line| vec![(Style::Dim, "   $ ".to_owned()), (Style::Plain, line.to_owned())]);
         let body = match &self.body {
             Body::Nothing => Vec::new(),
+            Body::Steps(steps) => steps.iter().map(step_row).collect(),
             Body::Diff(diff) | Body::NewFile(diff) => Preview::whole(diff).rows,
             Body::Output { lines, .. } => lines.iter().map(|line| output_row(line)).collect(),
         };
@@ -179,6 +184,15 @@ fn new_file(call: &ToolCall, changed: &[Change]) -> Option<String> {
 
 fn output_row(line: &str) -> Row {
     vec![(Style::Dim, "   │ ".to_owned()), (Style::Plain, line.to_owned())]
+}
+
+fn step_row(step: &TodoStep) -> Row {
+    let (mark, style) = match step.status {
+        StepStatus::Pending => ((Style::Dim, "   ☐ "), Style::Plain),
+        StepStatus::InProgress => ((Style::Warning, "   ▸ "), Style::Bold),
+        StepStatus::Done => ((Style::Success, "   ✔ "), Style::Dim),
+    };
+    vec![(mark.0, mark.1.to_owned()), (style, step.text.clone())]
 }
 
 /// Returns why a call failed, and what it printed.
@@ -243,6 +257,7 @@ fn success(name: &str, result: &ToolResult, summary: &str) -> (Option<(String, S
         }
         name if EDIT_TOOLS.contains(&name) => edited(text, summary),
         "delete_file" => (None, Body::Nothing),
+        TodoList::TOOL => (None, Body::Steps(TodoList::parse(text).steps)),
         _ => (None, output(lines(text), OUTPUT_LINES)),
     }
 }

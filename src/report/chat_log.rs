@@ -27,6 +27,8 @@ pub struct ChatMemory(Rc<RefCell<Shown>>);
 
 #[derive(Debug, Default)]
 struct Shown {
+    /// Whether a run has made a step.
+    has_run: bool,
     notices: BTreeSet<String>,
     /// Titles and whole outputs of calls, the last one first.
     outputs: VecDeque<(String, Vec<Row>)>,
@@ -36,6 +38,11 @@ impl ChatMemory {
     /// Adds a notice; returns false if it was shown before.
     fn add_notice(&self, text: &str) -> bool {
         self.0.borrow_mut().notices.insert(text.to_owned())
+    }
+
+    /// Whether a run of this conversation has made a step.
+    pub fn has_run(&self) -> bool {
+        self.0.borrow().has_run
     }
 
     fn add_output(&self, title: String, rows: Vec<Row>) {
@@ -117,6 +124,7 @@ impl EventSink for ChatLog {
             }
             Event::StepStart { .. } => {
                 self.has_begun = true;
+                self.memory.0.borrow_mut().has_run = true;
                 Ok(())
             }
             Event::RunStart { max_steps, .. } => {

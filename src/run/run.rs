@@ -53,6 +53,7 @@ use agent_messages as messages;
 use agent_process::launch::Launcher;
 use agent_redactor::Redactor;
 use agent_report::OutputFormat;
+use agent_report::chat_log::ChatMemory;
 use agent_runtime::emitter::{EmitError, Emitter};
 use agent_session::Agent;
 use agent_session::agent_loop;
@@ -63,6 +64,7 @@ use agent_session::session::SessionSink;
 use agent_session::session_state::SessionState;
 use agent_session::state_saver::StateSaver;
 use agent_session::subagent::SubagentHost;
+use agent_tools::todo::Todo;
 use agent_tools::toolbox::Toolbox;
 use agent_tools::use_skill::UseSkill;
 use agent_tools::{Access, Tool};
@@ -446,10 +448,14 @@ impl<'a> Run<'a> {
         }
         let found = self.emit_system_message(agent, &state)?;
         let models = agent.models.iter().flat_map(|model| model.warnings().to_vec());
-        for text in models.chain(change_notices).chain(self.notices.iter().cloned()).chain(found) {
+        // In a conversation the user has made these changes a moment ago.
+        let is_told = self.request.chat.as_ref().is_some_and(ChatMemory::has_run);
+        let (told, untold) =
+            if is_told { (change_notices, Vec::new()) } else { (Vec::new(), change_notices) };
+        for text in models.chain(untold).chain(self.notices.iter().cloned()).chain(found) {
             warn(agent, text)?;
         }
-        for text in self.skills.new_skills.iter().cloned().chain(problem) {
+        for text in self.skills.new_skills.iter().cloned().chain(problem).chain(told) {
             emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
         }
         // After the system message: the next session is the first to read it.
@@ -540,7 +546,8 @@ fn may_have_changed_files(agent: &Agent, settings: &Settings) -> bool {
     !engine.options.dry_run && (called || !settings.hooks.is_empty())
 }
 
-/// Adds the tools that depend on the request and the skills: `use_skill`, the tools for the memory, and the tools of the request.
+/// Adds the tools that depend on the request, the skills and the settings: `ask_user`, `use_skill`, those for the memory, `todo`, and
+/// the tools of the request.
 fn with_own_tools(
     app: &App,
     request: &RunRequest,
@@ -554,8 +561,10 @@ fn with_own_tools(
     let asks = request.has_person && is_at_terminal;
     let toolbox = toolbox.with(asks.then(|| ask_user::tool(&app.terminal, interrupt)).flatten());
     let toolbox = toolbox.with(use_skill.map(|tool| Box::new(tool) as Box<dyn Tool>));
+    let todo = settings.tools.todo.then(|| Box::new(Todo) as Box<dyn Tool>);
     memory::tools(settings, &app.source)
         .into_iter()
+        .chain(todo)
         .chain(request.tools.make())
         .fold(toolbox, |toolbox, tool| toolbox.with(Some(tool)))
 }

@@ -26,6 +26,7 @@ pub mod search_support;
 pub mod stop_command;
 #[cfg(test)]
 mod test_fixture;
+pub mod todo;
 pub mod toolbox;
 pub mod use_skill;
 pub mod web_fetch;

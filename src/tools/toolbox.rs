@@ -14,6 +14,7 @@ use crate::remember::{Forget, Remember};
 use crate::run_command::RunCommand;
 use crate::search_code::SearchCode;
 use crate::stop_command::StopCommand;
+use crate::todo::Todo;
 use crate::use_skill::UseSkill;
 use crate::web_fetch::WebFetch;
 use crate::web_search::WebSearch;
@@ -176,6 +177,7 @@ pub fn known_names() -> Vec<String> {
         Remember::NAME,
         RunCommand::NAME,
         StopCommand::NAME,
+        Todo::NAME,
         UseSkill::NAME,
         WebFetch::NAME,
         WebSearch::NAME,

@@ -171,6 +171,20 @@ fn acp_thoughts_and_usage_are_updates_of_their_own() {
 }
 
 #[test]
+fn u07_acp_shows_the_list_of_steps_as_a_plan() {
+    let steps = json!([{"text": "read", "status": "done"}, {"text": "mend", "status": "in_progress"}]);
+    let call = json!({"calls": [{"name": "todo", "arguments": {"steps": steps}}]});
+    let (lab, model) = (Lab::new(), Server::turns(json!([call, {"text": "done"}])));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    editor.prompt(&session, "x");
+    let entry = |text: &str, status: &str| json!({"content": text, "priority": "medium", "status": status});
+    let plan = editor.of("plan");
+    assert_eq!(plan.len(), 1, "{:?}", editor.updates);
+    assert_eq!(plan[0]["entries"], json!([entry("read", "completed"), entry("mend", "in_progress")]));
+}
+
+#[test]
 fn s20_acp_asks_for_permission_and_the_answer_counts() {
     for (outcome, is_written) in [
         (selected("allow"), true),

@@ -1418,6 +1418,45 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
 }
 
 #[test]
+fn u07_the_list_of_steps_is_shown_when_it_changes_and_one_key_turns_it_off() {
+    let steps = |statuses: [&str; 3]| {
+        let texts = ["Read the tests", "Mend the parser", "Run the tests"];
+        let step = |at: usize| json!({"text": texts[at], "status": statuses[at]});
+        turn("todo", &json!({"steps": [step(0), step(1), step(2)]}))
+    };
+    let turns = || {
+        [
+            steps(["done", "in_progress", "pending"]),
+            turn("todo", &json!({"steps": []})),
+            steps(["done", "done", "done"]),
+            json!({"text": "done"}),
+        ]
+    };
+    let (lab, server) = (Lab::new(), Server::turns(turns()));
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let shown = chat.see("the answer", |text| text.contains("\ndone\n"));
+    for part in [
+        "● Todo 1 of 3 done\n   ✔ Read the tests\n   ▸ Mend the parser\n   ☐ Run the tests\n",
+        "Todo 0 of 0 done ✗ Give 1 to 30 steps",
+        "● Todo 3 of 3 done\n   ✔ Read the tests\n   ✔ Mend the parser\n   ✔ Run the tests\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let result = results(&server.requests()[1]);
+    assert!(
+        result.contains(r"1 of 3 done\n[x] Read the tests\n[>] Mend the parser\n[ ] Run the tests"),
+        "{result}"
+    );
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    let (lab, server) = (Lab::new().config("tools: {todo: false}\n"), Server::turns(turns()));
+    lab.run(&server, &[]).exits(0);
+    assert!(results(&server.requests()[1]).contains("Unknown tool 'todo'"));
+}
+
+#[test]
 fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     let lab = Lab::new().file("src/parse_dates.py", "").file("docs/notes.md", "");
     let server = Server::turns([json!({"text": "done"})]);
@@ -1531,11 +1570,13 @@ fn u10_the_row_below_the_input_is_true_after_a_change_of_the_agent() {
     lab.wait_for_file("gate");
     // A change while the agent works holds for the next message.
     chat.types("\u{1b}[Z\u{1b}[Z");
-    chat.see("the agent", |text| text.contains("agent plan, only reads"));
+    let row = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    chat.see("the agent", |text| row(text).contains("agent plan, only reads"));
     fs::write(lab.ws().join("gate"), "go\n").unwrap();
     chat.prompt(3);
-    let seen = chat.see("the row", |text| text.contains("changed"));
-    assert!(seen.contains("agent plan, only reads") && !seen.contains("agent build, mode auto"), "{seen}");
+    let seen = chat.see("the answer", |text| text.contains("\nchanged\n"));
+    assert!(row(&seen).contains("agent plan, only reads"), "{seen}");
+    assert!(!seen.contains("settings differ") && !seen.contains("the tools have changed"), "{seen}");
     chat.types("/quit\r");
     let done = chat.finish();
     assert!(done.stderr.contains("agent -c continues this conversation"), "{}", done.stderr);

@@ -234,7 +234,7 @@ fn f05_an_override_of_one_key_keeps_the_others() {
     lab.run(&server, &[]).exits(2);
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "max_steps holds");
-    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 13, "it still has all tools");
+    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 14, "it still has all tools");
     let lab = Lab::new().config("agents: {plan: {system_prompt: You only nod.}}\n");
     let request = first_request(&lab, &["--agent", "plan"]);
     assert!(request.body["messages"][0]["content"].as_str().unwrap().starts_with("You only nod.\n"));
@@ -342,7 +342,7 @@ fn f05_a_project_may_take_permission_away() {
     assert!(text.contains("mode.confirm-all"), "{text}");
     assert!(!done.stderr.contains("ignored"), "{}", done.stderr);
     let request = first_request(&lab, &[]);
-    assert_eq!(request.body["tools"].as_array().unwrap().len(), 10);
+    assert_eq!(request.body["tools"].as_array().unwrap().len(), 11);
 }
 
 #[test]

@@ -65,14 +65,14 @@ fn o15_tools_of_another_agent_go_and_come_back() {
     tools_are_told(
         &done,
         &server,
-        "no longer offered: apply_patch, command_output, delete_file, dispatch_subagent, edit_file, run_command, stop_command, write_file",
+        "no longer offered: apply_patch, command_output, delete_file, dispatch_subagent, edit_file, run_command, stop_command, todo, write_file",
     );
     let server = Server::done();
     let done = lab.resume(&server, &["do it", "--agent", "build", "--json"]).exits(0);
     tools_are_told(
         &done,
         &server,
-        "new: apply_patch, command_output, delete_file, dispatch_subagent, edit_file, run_command, stop_command, write_file",
+        "new: apply_patch, command_output, delete_file, dispatch_subagent, edit_file, run_command, stop_command, todo, write_file",
     );
 }
 

@@ -3,13 +3,14 @@
 use super::files::SessionFiles;
 use crate::json_rpc::outbox::Outbox;
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionNotification, SessionUpdate,
-    TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind, UsageUpdate,
+    ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, Plan, PlanEntry, PlanEntryPriority,
+    PlanEntryStatus, SessionNotification, SessionUpdate, TextContent, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
 use agent_core::event::{Event, MessageOrigin, NoticeLevel, Record};
 use agent_core::language::Language;
 use agent_core::message::{CallKey, HistoryRole, Message, ToolCall as Call};
+use agent_core::todo::{StepStatus, TodoList, TodoStep};
 use agent_core::usage::Usage;
 use agent_messages as messages;
 use agent_terminal::one_line;
@@ -196,6 +197,9 @@ impl UpdateStream {
                 let update =
                     ToolCallUpdate::new(self.call_id(&CallKey::new(subagent, &result.call_id)), fields);
                 self.send(SessionUpdate::ToolCallUpdate(update));
+                if name == TodoList::TOOL && subagent.is_none() && !result.is_error {
+                    self.send(SessionUpdate::Plan(Plan::new(plan_entries(&result.text))));
+                }
             }
             _ => {}
         }
@@ -252,6 +256,19 @@ impl UpdateStream {
 pub fn send_update(outbox: &Outbox, session: &str, update: SessionUpdate) {
     let params = SessionNotification::new(session.to_owned(), update);
     outbox.notify(&json!({"method": "session/update", "params": params}));
+}
+
+/// Returns the entries of a plan for the list of steps in a result of the tool `todo`.
+fn plan_entries(result: &str) -> Vec<PlanEntry> {
+    let entry = |step: TodoStep| {
+        let status = match step.status {
+            StepStatus::Pending => PlanEntryStatus::Pending,
+            StepStatus::InProgress => PlanEntryStatus::InProgress,
+            StepStatus::Done => PlanEntryStatus::Completed,
+        };
+        PlanEntry::new(step.text, PlanEntryPriority::Medium, status)
+    };
+    TodoList::parse(result).steps.into_iter().map(entry).collect()
 }
 
 /// Returns the title of a call: one line, with invisible characters as escapes.

@@ -24,7 +24,6 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("plan", "a plan first, then the work"),
     page!("keys", "the keys of a conversation"),
     page!("models", "choosing a model: names, keys, servers on this machine"),
-    page!("words", "the words of this manual"),
     page!("agents", "built-in agents and agents of your own"),
     page!("approvals", "pending approvals: answer a call between runs"),
     page!("caching", "prompt caches of providers, the answer cache"),
@@ -76,6 +75,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("skills", "skills: instructions that the model loads when it needs them"),
     page!("stream", "every event as a line of JSON"),
     page!("subagents", "subagents: agents that the model may ask"),
+    page!("words", "the words of this manual"),
     page!("undo", "undo, redo, diff: what a session did to files"),
     page!("structured", "answers that fit a JSON Schema"),
 ];

@@ -168,8 +168,3 @@ pub fn replace(
     };
     messages.extend(rest);
 }
-
-/// Returns the summary among `messages`.
-pub fn earlier_summary(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
-    messages.iter().find(|message| summary::is_summary(message)).cloned()
-}

@@ -1,7 +1,7 @@
 //! The summary that replaces removed exchanges: requested from the model, or built from the calls.
 
 use agent_core::message::{Message, Part, Role};
-use agent_messages::{self as messages, SUMMARY_HEADING};
+use agent_messages::{self as messages, STEPS_HEADING, SUMMARY_HEADING};
 use agent_text::delimiter::Delimiter;
 use agent_text::excerpt;
 use std::collections::BTreeMap;
@@ -28,9 +28,17 @@ pub fn is_summary(message: &Message) -> bool {
         && matches!(message.parts.first(), Some(Part::Text { text }) if text.starts_with(SUMMARY_HEADING))
 }
 
-/// Creates the message that contains the summary `text`.
-pub fn message(text: &str) -> Arc<Message> {
-    Arc::new(Message::text(Role::User, format!("{SUMMARY_HEADING}\n{text}")))
+/// Creates the message that contains the summary `text`, and `todo`, the list of steps that the model has set.
+pub fn message(text: &str, todo: Option<&str>) -> Arc<Message> {
+    let todo = todo.map(|list| format!("\n\n{STEPS_HEADING}\n{list}")).unwrap_or_default();
+    Arc::new(Message::text(Role::User, format!("{SUMMARY_HEADING}\n{text}{todo}")))
+}
+
+/// Returns the text of a summary, without the list of steps; `None` if `message` is no summary.
+pub fn text_of(message: &Message) -> Option<String> {
+    let whole = message.joined_text();
+    let text = whole.strip_prefix(SUMMARY_HEADING).filter(|_| is_summary(message))?.trim_start();
+    Some(text.rsplit_once(STEPS_HEADING).map_or(text, |(text, _)| text.trim_end()).to_owned())
 }
 
 /// Builds the request for a summary of `removed`, the messages to remove, in about `max_chars` characters at most; `task` is the user's task.
@@ -96,8 +104,7 @@ pub fn without_model(removed: &[Arc<Message>]) -> String {
             *failures = failures.saturating_add(u32::from(has_failed));
         }
     }
-    let earlier = removed.iter().find(|message| is_summary(message)).map(|message| message.joined_text());
-    let earlier = earlier.as_deref().and_then(|text| text.strip_prefix(SUMMARY_HEADING)).map(str::trim_start);
-    let earlier = earlier.map(|text| excerpt::by_chars(text, EARLIER_CHARS).into_owned());
+    let earlier = removed.iter().find_map(|message| text_of(message));
+    let earlier = earlier.map(|text| excerpt::by_chars(&text, EARLIER_CHARS).into_owned());
     messages::mechanical_summary(earlier.as_deref(), &lines, MAX_LINES)
 }

@@ -292,14 +292,15 @@ impl Session {
                     &mut self.messages,
                     &mut self.prompts,
                     *message_count,
-                    summary::message(text),
+                    summary::message(text, self.todo.as_deref()),
                     &self.delimiter,
                 );
             }
             CompactionEvent::MessagesDropped { message_count } => {
                 let gone = self.messages.get(..*message_count).unwrap_or_default();
-                let earlier = compaction::earlier_summary(gone);
-                let note = earlier.unwrap_or_else(|| summary::message(messages::STEPS_OMITTED));
+                let earlier = gone.iter().find_map(|message| summary::text_of(message));
+                let text = earlier.as_deref().unwrap_or(messages::STEPS_OMITTED);
+                let note = summary::message(text, self.todo.as_deref());
                 compaction::replace(
                     &mut self.messages,
                     &mut self.prompts,

@@ -6,7 +6,9 @@ use crate::compaction::summary;
 use agent_core::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
 use agent_core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
 use agent_core::message::Part;
+use agent_core::todo::TodoList;
 use agent_core::usage::Usage;
+use agent_messages as messages;
 use proptest::prelude::*;
 
 const WINDOW: u64 = 10_000;
@@ -183,6 +185,32 @@ fn k04_without_summaries_the_oldest_exchanges_are_left_out_whole() {
     let texts = texts(&session);
     assert_eq!(texts.len(), 5);
     assert!(texts[2].contains("were omitted to make room"), "{texts:?}");
+}
+
+/// Adds an exchange with a call of `todo` and its result.
+fn set_steps(session: &mut Session, serial: usize, list: &str) {
+    exchange(session, serial, &[]);
+    session.apply(&Event::tool_not_run(
+        TodoList::TOOL.into(),
+        String::new(),
+        ToolResult { call_id: "t".into(), text: list.to_owned(), is_error: false, images: Vec::new() },
+        Vec::new(),
+    ));
+}
+
+#[test]
+fn u07_the_list_of_steps_ends_the_summary_and_is_the_last_one_that_was_set() {
+    for strategy in [CompactionStrategy::Layered, CompactionStrategy::Truncate] {
+        let mut session = started_session(windowed(strategy));
+        for list in ["0 of 1 done\n[ ] first", "0 of 1 done\n[ ] second"] {
+            set_steps(&mut session, 100, list);
+            (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
+            compact(&mut session, None);
+            let texts = texts(&session);
+            assert!(texts[2].ends_with(&format!("{}\n{list}", messages::STEPS_HEADING)), "{}", texts[2]);
+            assert_eq!(texts[2].matches(messages::STEPS_HEADING).count(), 1, "{}", texts[2]);
+        }
+    }
 }
 
 #[test]

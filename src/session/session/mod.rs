@@ -214,6 +214,9 @@ pub struct Session {
     /// Number of tool uses before the last answer.
     uses_before: usize,
     call_ids: BTreeSet<String>,
+    /// The last result of the tool `todo`.
+    #[serde(default)]
+    todo: Option<String>,
     finish: Option<FinishReason>,
     /// Number of calls in the last answer that do not run, because the answer is unusable.
     dropped_calls: usize,

@@ -3,6 +3,7 @@
 use super::{Moment, NextAction, Session};
 use agent_core::event::Event;
 use agent_core::message::{Message, Part, ToolCall, ToolResult};
+use agent_core::todo::TodoList;
 use agent_llm::call_assembler::CALLS_CAP;
 use agent_messages as messages;
 
@@ -49,7 +50,10 @@ impl Session {
     }
 
     pub(super) fn record_tool_end(&mut self, event: &Event) {
-        let Event::ToolCallEnd { result, .. } = event else { return };
+        let Event::ToolCallEnd { name, result, .. } = event else { return };
+        if name == TodoList::TOOL && !result.is_error {
+            self.todo = Some(result.text.clone());
+        }
         self.tally.add_tool_end(self.tool_use_index(&result.call_id), event);
         if self.pending.iter().any(|call| call.id == result.call_id) {
             self.results.insert(result.call_id.clone(), result.clone());

@@ -59,7 +59,8 @@ const QUEUED_ROWS: usize = 3;
 const QUEUED_CHARS: usize = 200;
 
 /// Tools of an agent that only reads.
-const READING_TOOLS: [&str; 6] = ["read_file", "list_files", "search_code", "grep", "find_files", "ask_user"];
+const READING_TOOLS: [&str; 7] =
+    ["read_file", "list_files", "search_code", "grep", "find_files", "ask_user", "todo"];
 
 /// Fewest lines of a plan; a shorter answer of the agent `plan` is conversation.
 const MIN_PLAN_LINES: usize = 3;
