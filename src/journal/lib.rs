@@ -12,6 +12,7 @@ pub mod kept_results;
 pub mod memory;
 pub mod offered_tools;
 pub mod played_turns;
+pub mod prompts;
 pub mod read;
 pub mod retention;
 pub mod saved_state;

@@ -2,9 +2,11 @@
 
 use super::costs::{money, tokens};
 use super::numbers::count;
+use super::undo::list_paths;
 use agent_core::language::Language;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
+use agent_text::lines::pluralize;
 
 /// Part of the system message of a run whose answers a person reads.
 pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with a user, who reads each of your answers and can reply. When a \
@@ -103,6 +105,27 @@ pub const CHAT_NO_IMAGE: &str = "no image is attached: /image FILE attaches one 
 /// Error of `/undo` without a message before it.
 pub const CHAT_NOTHING_TO_UNDO: &str =
     "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";
+
+/// End of the list of `/rewind`, and error of other arguments.
+pub const CHAT_REWIND_USAGE: &str = "/rewind N goes back to before message N, with the files and the conversation; \
+     `/rewind N files` and `/rewind N conversation` leave the other as it is";
+
+/// A message in the list of `/rewind`, with the files that changed after it.
+pub fn rewind_point(message: &str, files: &[String]) -> String {
+    if files.is_empty() { message.to_owned() } else { format!("{message} · {}", list_paths(files)) }
+}
+
+/// Error of `/rewind` without such a message.
+pub fn rewind_no_message(number: &str, count: usize) -> String {
+    format!("there is no message {number}: the conversation has {}", pluralize(count, "message"))
+}
+
+/// Answer to `/rewind`: `session` has all of the conversation.
+pub fn rewound(number: &str, session: &str) -> String {
+    format!(
+        "the conversation is as before message {number}, which stands in the input; /resume {session} is all of it"
+    )
+}
 
 /// Answer to `/new`.
 pub const CHAT_NEW_SESSION: &str =

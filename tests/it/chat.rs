@@ -1456,6 +1456,81 @@ fn u07_the_list_of_steps_is_shown_when_it_changes_and_one_key_turns_it_off() {
     assert!(results(&server.requests()[1]).contains("Unknown tool 'todo'"));
 }
 
+/// A conversation of two messages, each of which has changed `a.txt`.
+fn two_edits<'a>(lab: &'a Lab, server: &'a Server) -> AtTerminal {
+    let mut chat = AtTerminal::chat_on_screen(lab, server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    for (message, prompt) in [("make it two", 2), ("make it three", 3)] {
+        chat.types(&format!("{message}\r"));
+        chat.prompt(prompt);
+    }
+    assert_eq!(lab.read("a.txt"), "three\n");
+    chat
+}
+
+fn two_edits_and(more: &[Value]) -> Server {
+    let done = |text: &str| json!({"text": text});
+    let first = [edit("one", "two"), done("it is two"), edit("two", "three"), done("it is three")];
+    Server::turns(first.into_iter().chain(more.iter().cloned()))
+}
+
+#[test]
+fn u13_rewind_goes_back_to_before_a_message_with_files_and_conversation() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let server = two_edits_and(&[json!({"text": "again"}), json!({"text": "anew"})]);
+    let mut chat = two_edits(&lab, &server);
+    chat.types("/rewind\r");
+    chat.see("the messages", |text| {
+        text.contains("  1  make it two · a.txt\n  2  make it three · a.txt\n/rewind N goes back")
+    });
+    chat.types("/rewind ");
+    chat.see("the menu", |text| text.contains("  2 ") && text.contains("  make it three · a.txt"));
+    chat.types("2\r");
+    chat.see("the input", |text| text.contains("\n> make it three\n"));
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types(" and a half\r");
+    chat.see("the answer", |text| text.contains("\nagain\n"));
+    let said = user_messages(&server.requests()[4]);
+    assert_eq!(said, ["\"make it two\"", "\"make it three and a half\""]);
+    // Before the first message nothing was said.
+    chat.types("/rewind 1\r");
+    chat.see("the input", |text| text.contains("\n> make it two\n"));
+    assert_eq!(lab.read("a.txt"), "one\n");
+    chat.types("\r");
+    chat.see("the answer", |text| text.contains("\nanew\n"));
+    assert_eq!(user_messages(&server.requests()[5]), ["\"make it two\""]);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u13_rewind_leaves_files_or_conversation_and_does_nothing_by_half() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let server = two_edits_and(&[json!({"text": "again"})]);
+    let mut chat = two_edits(&lab, &server);
+    chat.types("/rewind 3\r");
+    chat.see("the error", |text| text.contains("there is no message 3: the conversation has 2 messages"));
+    chat.types("/rewind 2 all\r");
+    chat.see("the error", |text| text.contains("/rewind N goes back to before message N"));
+    // A person has changed the file since: nothing goes back.
+    fs::write(lab.ws().join("a.txt"), "mine\n").unwrap();
+    chat.types("/rewind 2\r");
+    chat.see("the refusal", |text| text.contains("a.txt") && text.contains("changed"));
+    assert_eq!(lab.read("a.txt"), "mine\n");
+    fs::write(lab.ws().join("a.txt"), "three\n").unwrap();
+    chat.types("/rewind 2 files\r");
+    chat.prompt(8);
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types("/rewind 1 conversation\r");
+    chat.see("the input", |text| text.contains("\n> make it two\n"));
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types("\r");
+    chat.see("the answer", |text| text.contains("\nagain\n"));
+    assert_eq!(user_messages(&server.requests()[4]), ["\"make it two\""]);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
 #[test]
 fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     let lab = Lab::new().file("src/parse_dates.py", "").file("docs/notes.md", "");

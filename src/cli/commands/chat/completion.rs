@@ -1,6 +1,6 @@
 //! Completion at the prompt of `agent chat`: slash commands with their values, and paths after `@` and `/image`.
 
-use super::slash_commands;
+use super::{rewind, slash_commands};
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::policy::Mode;
@@ -57,13 +57,38 @@ pub struct Sessions {
     redactor: Arc<Redactor>,
     clock: Rc<Clock>,
     listed: RefCell<Vec<Candidate>>,
+    /// The session of the conversation, and its prompts.
+    current: Rc<RefCell<Option<String>>>,
+    prompts: RefCell<Vec<Candidate>>,
 }
 
 impl Sessions {
     /// Finds the sessions of a workspace.
-    pub fn new(app: &App, settings: &Settings) -> Self {
+    pub fn new(app: &App, settings: &Settings, current: Rc<RefCell<Option<String>>>) -> Self {
         let (store, redactor) = (session_store(settings), app.redactor(settings));
-        Self { store, redactor, clock: Rc::clone(&app.source), listed: RefCell::default() }
+        Self {
+            store,
+            redactor,
+            clock: Rc::clone(&app.source),
+            listed: RefCell::default(),
+            current,
+            prompts: RefCell::default(),
+        }
+    }
+
+    /// Returns the prompts of the session of the conversation whose numbers begin with `typed`, the last one first.
+    fn prompts(&self, typed: &str) -> Vec<Candidate> {
+        if typed.is_empty() {
+            let current = self.current.borrow();
+            let prompts = current.as_deref().and_then(|id| self.store.prompts(id).ok()).unwrap_or_default();
+            let candidates = prompts.iter().enumerate().rev();
+            *self.prompts.borrow_mut() = candidates
+                .map(|(at, prompt)| {
+                    rewind::candidate(at, prompt, |text| self.redactor.text(text).into_owned())
+                })
+                .collect();
+        }
+        beginning_with(self.prompts.borrow().iter().cloned(), typed)
     }
 
     /// Returns the sessions in which the letters of `typed` occur in this order.
@@ -161,6 +186,12 @@ impl Completion for ChatCompletion {
                     .map(|name| Candidate::from(name.to_owned()))
                     .collect()
             }
+            "/rewind" if arguments.contains(' ') => ["files", "conversation"]
+                .into_iter()
+                .filter(|what| what.starts_with(typed))
+                .map(|what| Candidate::from(what.to_owned()))
+                .collect(),
+            "/rewind" => self.sessions.prompts(arguments),
             "/resume" => self.sessions.matching(arguments),
             "/image" => {
                 let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
@@ -246,6 +277,8 @@ mod tests {
                 redactor: Arc::default(),
                 clock: Rc::new(Clock::manual()),
                 listed: RefCell::default(),
+                current: Rc::default(),
+                prompts: RefCell::default(),
             },
             files: RefCell::default(),
         };

@@ -11,7 +11,9 @@ use agent_run::error::{AppError, AppResult};
 use agent_run::user_commands::UserCommands;
 use agent_terminal::line_editor::{Activity, Input, LineEditor, LineEditorOptions, PROMPT};
 use agent_terminal::{Notification, SavedModes, Style, Terminal, one_line};
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ pub struct Keyboard {
     terminal: Arc<Terminal>,
     /// Whether the terminal is gone, or its input has ended.
     is_closed: bool,
+    /// The session of the conversation, for the menus.
+    session: Rc<RefCell<Option<String>>>,
 }
 
 impl Keyboard {
@@ -35,6 +39,7 @@ impl Keyboard {
     pub fn open(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<Self> {
         directories::prepare(settings)?;
         let redactor = app.redactor(settings);
+        let session = Rc::default();
         let directory = app.environment.current_dir().to_owned();
         let modes = Arc::new(SavedModes::save());
         let options = LineEditorOptions {
@@ -44,7 +49,7 @@ impl Keyboard {
                 settings,
                 user_commands,
                 directory,
-                Sessions::new(app, settings),
+                Sessions::new(app, settings, Rc::clone(&session)),
             )),
         };
         let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
@@ -62,7 +67,7 @@ impl Keyboard {
         let folder = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
         let after = Duration::from_secs(settings.chat.notify_after);
         app.terminal.begin_calls(how, after, messages::window_name(&folder));
-        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false })
+        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false, session })
     }
 
     /// Waits for the next input at the prompt.
@@ -115,6 +120,11 @@ impl Keyboard {
     /// Sets the row below the input.
     pub fn set_footer(&mut self, text: String) {
         self.editor.footer = vec![(Style::Dim, text)];
+    }
+
+    /// Sets the session of the conversation.
+    pub fn set_session(&self, id: Option<&str>) {
+        self.session.replace(id.map(str::to_owned));
     }
 
     /// Checks whether lines are read without editing: Ctrl+C is a signal then, and the terminal shows what is typed.

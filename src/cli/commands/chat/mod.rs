@@ -4,6 +4,7 @@ pub mod args;
 mod completion;
 mod conversation;
 mod keyboard;
+mod rewind;
 mod slash_commands;
 
 use crate::commands::client_run::parse_total;
@@ -165,6 +166,7 @@ impl<'a> Chat<'a> {
         let app = self.conversation.app;
         let typed = std::mem::take(&mut self.conversation.typed);
         self.keyboard.set_footer(self.conversation.footer.clone());
+        self.keyboard.set_session(self.conversation.session.as_deref());
         let keyboard = &mut self.keyboard;
         self.conversation.runtime.block_on(async {
             let interrupt = app.interrupt()?;

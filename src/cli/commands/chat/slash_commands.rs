@@ -26,7 +26,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 27] = [
+const COMMANDS: [(&str, &str, &str); 28] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -38,6 +38,7 @@ const COMMANDS: [(&str, &str, &str); 27] = [
     ("diff", "", "show the file changes of the session"),
     ("undo", "", "undo the file changes since the last message; again for the one before"),
     ("redo", "", "redo the last undo"),
+    ("rewind", "[N [files|conversation]]", "list your messages, or go back to before one"),
     ("history", "", "list the steps that changed files"),
     ("cost", "", "show tokens and cost of the session"),
     ("report", "[--format F] [-o FILE]", "write a report on the session"),
@@ -136,6 +137,7 @@ impl Conversation<'_> {
                 self.dispatch(&["sessions", "list"], arguments)?;
             }
             "resume" => self.resume(arguments)?,
+            "rewind" => self.rewind(arguments)?,
             "fork" => self.fork()?,
             "new" | "clear" => {
                 self.change_session(None)?;
@@ -270,7 +272,7 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn say(&self, text: &str) {
+    pub(super) fn say(&self, text: &str) {
         self.app.notify(Style::Plain, text.trim_end());
     }
 
@@ -317,7 +319,7 @@ impl Conversation<'_> {
     }
 
     /// Runs a command of the program on the session of the conversation; returns whether it succeeded.
-    fn on_session(&self, words: &[&str], arguments: &str) -> AppResult<bool> {
+    pub(super) fn on_session(&self, words: &[&str], arguments: &str) -> AppResult<bool> {
         match &self.session {
             Some(id) => self.dispatch(&[words, &[id.as_str()]].concat(), arguments),
             None => Err(usage(messages::CHAT_NO_SESSION)),
@@ -388,17 +390,24 @@ impl Conversation<'_> {
 
     /// Continues in a copy of the session.
     fn fork(&mut self) -> AppResult<()> {
-        if self.on_session(&["sessions", "fork"], "")? {
-            let fork = self.sessions()?.newest()?;
-            let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
-            self.change_session(Some(fork))?;
-            // It is the same conversation.
-            (self.ran, self.compact) = (ran, compact);
-        }
+        let Some(id) = self.session.clone() else { return Err(usage(messages::CHAT_NO_SESSION)) };
+        let fork = self.copy_session(&id, None)?;
+        let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
+        self.change_session(Some(fork.clone()))?;
+        // It is the same conversation.
+        (self.ran, self.compact) = (ran, compact);
+        self.say(&messages::chat_session(&fork));
         Ok(())
     }
 
-    fn sessions(&self) -> AppResult<SessionStore> {
+    /// Copies a session, or its first steps, and returns the id of the copy.
+    pub(super) fn copy_session(&self, id: &str, to_step: Option<u32>) -> AppResult<String> {
+        let new = self.app.source.session_id();
+        self.sessions()?.copy(id, to_step, &new)?;
+        Ok(new)
+    }
+
+    pub(super) fn sessions(&self) -> AppResult<SessionStore> {
         Ok(session_store(&self.app.load(&self.request.effective_overrides())?.settings))
     }
 
@@ -427,6 +436,6 @@ impl Conversation<'_> {
     }
 }
 
-fn usage(message: impl Into<String>) -> AppError {
+pub(super) fn usage(message: impl Into<String>) -> AppError {
     AppError::new(FailureKind::Usage, message.into())
 }

@@ -1,0 +1,47 @@
+//! The prompts of a session, to which `/rewind` of a conversation goes back.
+
+use crate::read;
+use crate::session_store::{SessionError, SessionStore};
+use crate::step_counter::StepCounter;
+use agent_core::event::{Event, MessageOrigin, Record};
+
+/// A message with which the user began a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its text.
+    pub text: String,
+    /// Number of steps of the session before it.
+    pub steps_before: u32,
+    /// The files that changed until the next prompt, each once.
+    pub files: Vec<String>,
+}
+
+impl SessionStore {
+    /// Returns the prompts of session `id`, oldest first.
+    ///
+    /// # Errors
+    /// Fails for an unknown or unreadable session.
+    pub fn prompts(&self, id: &str) -> Result<Vec<Prompt>, SessionError> {
+        let contents = read::read(&self.journal_path(id)?)
+            .map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
+        Ok(prompts(&contents.records))
+    }
+}
+
+fn prompts(records: &[Record]) -> Vec<Prompt> {
+    let mut prompts: Vec<Prompt> = Vec::new();
+    let mut counter = StepCounter::default();
+    for record in records {
+        let steps_before = counter.next(record);
+        if let Event::UserMessage { text, origin: MessageOrigin::Prompt, .. } = &record.event {
+            prompts.push(Prompt { text: text.clone(), steps_before, files: Vec::new() });
+        } else if let Some(prompt) = prompts.last_mut() {
+            for change in record.event.changed() {
+                if !prompt.files.contains(&change.path) {
+                    prompt.files.push(change.path.clone());
+                }
+            }
+        }
+    }
+    prompts
+}
