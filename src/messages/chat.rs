@@ -1,7 +1,7 @@
 //! Texts of `agent chat`.
 
 use super::costs::{money, tokens};
-use super::numbers::count;
+use super::numbers::{count, thousands};
 use super::undo::list_paths;
 use agent_core::language::Language;
 use agent_core::price::Usd;
@@ -186,15 +186,56 @@ pub fn chat_status(model: &str, result: &RunResult, left: Option<Usd>) -> String
         tokens(result.usage, language),
         format!("cost {}", money(result.cost.total_usd, language)),
     ];
-    if let Some((used, window)) = result.context.and_then(|context| Some((context.prompt, context.window?)))
-        && let Some(percent) = used.saturating_mul(100).checked_div(window)
-    {
-        parts.push(format!("{percent} % of the window"));
-    }
+    parts.extend(window_share(result));
     if left.is_some() {
         parts.push(format!("{} left", money(left, language)));
     }
     parts.join(" · ")
+}
+
+fn window_share(result: &RunResult) -> Option<String> {
+    let (used, window) = result.context.and_then(|context| Some((context.prompt, context.window?)))?;
+    let percent = used.saturating_mul(100).checked_div(window)?;
+    Some(format!("window {percent} %"))
+}
+
+/// What a session has used, for the row below the input: the share of the window, and the cost.
+pub fn chat_spent(result: &RunResult) -> String {
+    let cost = result.cost.total_usd.map(|cost| money(Some(cost), Language::En));
+    window_share(result).into_iter().chain(cost).map(|part| part + " · ").collect()
+}
+
+/// A part of the prompt in the page of `/context`.
+#[derive(Debug)]
+pub struct ContextRow {
+    /// What it is.
+    pub name: String,
+    /// Its estimated tokens.
+    pub tokens: u64,
+}
+
+/// Cells of the bar of a full window.
+const BAR_CELLS: u64 = 20;
+
+/// The page of `/context`: what fills the window of the model.
+pub fn context_page(rows: &[ContextRow], used: u64, window: Option<u64>) -> String {
+    let share = |tokens: u64| window.and_then(|window| tokens.saturating_mul(100).checked_div(window));
+    let mut page = match (window, share(used)) {
+        (Some(window), Some(percent)) => {
+            format!("{} of {} tokens of the window ({percent} %)\n", thousands(used), thousands(window))
+        }
+        _ => format!("{} tokens; the window of the model is not known\n", thousands(used)),
+    };
+    let free =
+        window.map(|window| ContextRow { name: "free".to_owned(), tokens: window.saturating_sub(used) });
+    for ContextRow { name, tokens } in rows.iter().chain(&free) {
+        let percent = share(*tokens).map(|percent| format!("  {percent:>3} %")).unwrap_or_default();
+        let cells = window.and_then(|window| tokens.saturating_mul(BAR_CELLS).checked_div(window));
+        let bar = "█".repeat(usize::try_from(cells.unwrap_or_default()).unwrap_or_default());
+        page.push_str(format!("  {name:<28} {:>10}{percent}  {bar}", thousands(*tokens)).trim_end());
+        page.push('\n');
+    }
+    page + "The parts are estimates. /compact summarizes the older messages."
 }
 
 /// The options of the next message.
@@ -288,9 +329,9 @@ pub fn more_lines(more: usize) -> String {
 }
 
 /// The row below the input.
-pub fn chat_footer(model: &str, agent_and_mode: &str, place: &str) -> String {
+pub fn chat_footer(model: &str, agent_and_mode: &str, place: &str, spent: &str) -> String {
     let model = if model.is_empty() { "no model: /model PROVIDER/MODEL" } else { model };
-    format!("  {agent_and_mode} · {place} · {model} · ? help")
+    format!("  {agent_and_mode} · {spent}{place} · {model} · ? help")
 }
 
 /// A message that was typed while the run worked, when its next step sends it.

@@ -1,9 +1,13 @@
 //! Estimates how much of the model's context window the next prompt takes, based on the provider's last token count.
 
+use crate::compaction::summary;
 use agent_core::limits::{Window, WindowSource};
-use agent_core::message::{Message, Part};
+use agent_core::message::{Message, Part, Role};
 use agent_core::usage::Usage;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bytes per token: four to five for prose in current tokenizers, three to four for source code.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -130,23 +134,76 @@ pub fn bytes_of<'a>(messages: impl Iterator<Item = &'a Message>) -> u64 {
     messages.map(bytes).fold(0, u64::saturating_add)
 }
 
+/// What a part of a prompt is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PromptPart {
+    /// The system message.
+    Instructions,
+    /// The summary of earlier steps.
+    Summary,
+    /// Other messages to the model: of the user, and of the program.
+    Messages,
+    /// Texts, thoughts and calls of the model.
+    Answers,
+    /// Results of this tool.
+    Results(String),
+    /// Images, in messages and in results.
+    Images,
+}
+
+/// Returns the estimated tokens of what `messages` consist of, the most first.
+pub fn composition(messages: &[Arc<Message>]) -> Vec<(PromptPart, u64)> {
+    let calls = messages.iter().flat_map(|message| message.tool_calls());
+    let tools: BTreeMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    let mut bytes: BTreeMap<PromptPart, u64> = BTreeMap::new();
+    for message in messages {
+        for part in &message.parts {
+            let kind = match part {
+                Part::ToolResult(result) => {
+                    PromptPart::Results(tools.get(result.call_id.as_str()).unwrap_or(&"").to_string())
+                }
+                _ if message.role == Role::System => PromptPart::Instructions,
+                _ if message.role == Role::Assistant => PromptPart::Answers,
+                _ if summary::is_summary(message) => PromptPart::Summary,
+                _ => PromptPart::Messages,
+            };
+            let sum = bytes.entry(kind).or_default();
+            *sum = sum.saturating_add(bytes_of_part(part)).saturating_add(FRAME_BYTES);
+        }
+        let images = message.images().map(|image| image.max_tokens().saturating_mul(BYTES_PER_TOKEN));
+        let images = images.fold(0, u64::saturating_add);
+        if images > 0 {
+            let sum = bytes.entry(PromptPart::Images).or_default();
+            *sum = sum.saturating_add(images);
+        }
+    }
+    let mut parts: Vec<(PromptPart, u64)> =
+        bytes.into_iter().map(|(part, bytes)| (part, bytes / BYTES_PER_TOKEN)).collect();
+    parts.sort_by_key(|(_, tokens)| Reverse(*tokens));
+    parts
+}
+
 /// Returns the bytes of a message as a model reads it; an image counts as text of as many tokens.
 fn bytes(message: &Message) -> u64 {
-    let of_part = |part: &Part| match part {
+    let parts = message.parts.iter().map(bytes_of_part);
+    let images = message.images().map(|image| image.max_tokens().saturating_mul(BYTES_PER_TOKEN));
+    parts.chain(images).fold(FRAME_BYTES, |sum, bytes| sum.saturating_add(bytes).saturating_add(FRAME_BYTES))
+}
+
+fn bytes_of_part(part: &Part) -> u64 {
+    let bytes = match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
         Part::ToolCall(call) => call.name.len().saturating_add(call.arguments.len()),
         Part::ToolResult(result) => result.text.len(),
         Part::Image(_) => 0,
     };
-    let parts = message.parts.iter().map(|part| u64::try_from(of_part(part)).unwrap_or(u64::MAX));
-    let images = message.images().map(|image| image.max_tokens().saturating_mul(BYTES_PER_TOKEN));
-    parts.chain(images).fold(FRAME_BYTES, |sum, bytes| sum.saturating_add(bytes).saturating_add(FRAME_BYTES))
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_core::message::Role;
+    use agent_core::message::{ToolCall, ToolResult};
 
     fn window(tokens: u64, source: WindowSource) -> Window {
         Window { tokens, source }
@@ -175,6 +232,34 @@ mod tests {
         filling.record_usage(Usage::default());
         filling.record_usage(Usage { input: 20, output: 10, ..Usage::default() });
         assert_eq!(filling.estimate(400), 260);
+    }
+
+    #[test]
+    fn u06_a_prompt_is_taken_apart_by_what_it_consists_of() {
+        let text = |role, bytes: usize| Message::text(role, "x".repeat(bytes));
+        let call = ToolCall::new("c", "read_file", "x".repeat(23));
+        let result = ToolResult {
+            call_id: "c".to_owned(),
+            text: "x".repeat(3984),
+            is_error: false,
+            images: Vec::new(),
+        };
+        let messages = [
+            text(Role::System, 784),
+            text(Role::User, 384),
+            Message::text(Role::User, format!("{}\n", agent_messages::SUMMARY_HEADING)),
+            Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)] },
+            Message::tool_results(vec![result]),
+        ];
+        let parts = composition(&messages.map(Arc::new));
+        let expected = [
+            (PromptPart::Results("read_file".to_owned()), 1000),
+            (PromptPart::Instructions, 200),
+            (PromptPart::Messages, 100),
+            (PromptPart::Answers, 12),
+            (PromptPart::Summary, 11),
+        ];
+        assert_eq!(parts, expected);
     }
 
     #[test]

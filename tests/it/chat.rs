@@ -1537,6 +1537,37 @@ fn u13_rewind_leaves_files_or_conversation_and_does_nothing_by_half() {
 }
 
 #[test]
+fn u06_the_share_of_the_window_and_the_cost_are_seen_and_context_says_what_fills_it() {
+    let prices = "models: {openai/mock: {input: 1000, output: 0}}";
+    let config = "llm: {context_window: 20000}\ncosts: {prices_file: prices.yaml}\n";
+    let lab = Lab::new().config(config).file("prices.yaml", prices).file("a.txt", "x".repeat(4_000));
+    let mut read = turn("read_file", &json!({"path": "a.txt"}));
+    read["usage"] = json!({"input": 2_000, "output": 7});
+    let usage = json!({"text": "done", "usage": {"input": 5_000, "output": 7}});
+    let server = Server::turns([read, usage]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let row = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    chat.see("the row", |text| row(text).contains(" · window 25 % · $7.0000 · "));
+    chat.types("/context\r");
+    let seen = chat.see("the page", |text| text.contains("The parts are estimates"));
+    for part in
+        ["5,007 of 20,000 tokens of the window (25 %)", "  results of read_file ", "  free ", " 74 %  ████"]
+    {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    chat.types("/quit\r");
+    chat.finish();
+    // A conversation that goes on knows what it has used.
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--last"]);
+    chat.prompt(1);
+    chat.see("the row", |text| row(text).contains(" · window 25 % · $7.0000 · "));
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
 fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     let lab = Lab::new().file("src/parse_dates.py", "").file("docs/notes.md", "");
     let server = Server::turns([json!({"text": "done"})]);

@@ -12,6 +12,7 @@ use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
+use agent_journal::summary::SessionSummary;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::{GIT, resolve_git_link, working_tree_around};
 use agent_report::call_view::CommandOutput;
@@ -22,7 +23,7 @@ use agent_run::perform::{FinishedRun, catch_panic, perform};
 use agent_run::preparation::Preparation;
 use agent_run::request::{RunRequest, Task};
 use agent_run::run::RunOutcome;
-use agent_run::session::{LockedSession, use_state_with};
+use agent_run::session::{LockedSession, session_store, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::{Interrupt, SignalHandlers};
 use agent_terminal::line_editor::Input;
@@ -170,8 +171,8 @@ pub struct Conversation<'a> {
     pub later: VecDeque<String>,
     /// The row below the input.
     pub footer: String,
-    /// The row below the input after a slash command has changed an option during the run.
-    pub changed_footer: Option<String>,
+    /// Whether a slash command has changed an option of the next message during the run.
+    pub is_changed: bool,
     /// The running command that the user typed after `!`.
     own_commands: ForegroundCommands,
 }
@@ -199,7 +200,7 @@ impl<'a> Conversation<'a> {
             queues: false,
             later: VecDeque::new(),
             footer: String::new(),
-            changed_footer: None,
+            is_changed: false,
             own_commands: ForegroundCommands::followed(),
         }
     }
@@ -209,7 +210,7 @@ impl<'a> Conversation<'a> {
     /// # Errors
     /// When the session cannot be opened.
     pub fn change_session(&mut self, session: Option<String>) -> AppResult<Vec<Exchange>> {
-        let mut exchanges = Vec::new();
+        let (mut exchanges, mut result) = (Vec::new(), None);
         let defaults = match &session {
             None => Overrides::default(),
             Some(id) => {
@@ -218,6 +219,10 @@ impl<'a> Conversation<'a> {
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Overrides::default(), &loaded);
                 let Overrides { agent, model, approvals, .. } = flags;
+                let store = session_store(&loaded.settings);
+                // Without a summary the figures of the session are seen after its next message.
+                let summary = SessionSummary::read(&store.journal_path(id)?).unwrap_or_default();
+                result = summary.end.map(|end| *end);
                 let state = opened.opened.into_state(Limits::default());
                 exchanges = Exchange::last_of(state.session.messages());
                 Overrides { agent, approvals, model, ..Overrides::default() }
@@ -227,7 +232,7 @@ impl<'a> Conversation<'a> {
         self.undo_points.clear();
         self.undone_points.clear();
         self.ran.clear();
-        (self.compact, self.result) = (false, None);
+        (self.compact, self.result) = (false, result);
         self.request.allowed = Some(Rc::default());
         Ok(exchanges)
     }
@@ -271,7 +276,8 @@ impl<'a> Conversation<'a> {
     /// Returns the row below the input.
     pub fn footer_of(&self, settings: &Settings) -> String {
         let [model, agent, place] = self.in_force(settings);
-        messages::chat_footer(&model, &agent, &place)
+        let spent = self.result.as_ref().map(messages::chat_spent).unwrap_or_default();
+        messages::chat_footer(&model, &agent, &place, &spent)
     }
 
     /// Returns the model, the agent with its mode, and the directory with its branch.
@@ -429,7 +435,7 @@ impl<'a> Conversation<'a> {
     async fn while_typing<T>(&mut self, keyboard: &mut Keyboard, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(QUEUE_TICK);
-        self.changed_footer = None;
+        self.is_changed = false;
         self.app.terminal.set_title(messages::TITLE_WORKS);
         let done = 'work: loop {
             let input = {
@@ -572,7 +578,6 @@ impl<'a> Conversation<'a> {
         // A failure is reported there.
         let _written = report::write_result(&self.app.terminal, OutputFormat::Text, &result, &shown);
         let model = settings.llm.model.clone().unwrap_or_default();
-        self.footer = self.changed_footer.take().unwrap_or_else(|| self.footer_of(&settings));
         let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
         self.app.notify(Style::Dim, &status);
         if let Some(telemetry) = telemetry {
@@ -589,6 +594,12 @@ impl<'a> Conversation<'a> {
         let is_long = result.output.text().lines().count() >= MIN_PLAN_LINES;
         let is_planned = is_long && settings.agent.name == PLAN && result.status == Status::Success;
         self.result = Some(result);
+        self.footer = self.footer_of(&settings);
+        if std::mem::take(&mut self.is_changed)
+            && let Err(error) = self.refresh_footer()
+        {
+            self.app.report_error(&error);
+        }
         match self.what_waits(was_interrupted, keyboard) {
             Next::Prompt if is_planned && self.later.is_empty() && !was_interrupted => Next::PlanIsReady,
             next => next,

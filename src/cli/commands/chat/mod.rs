@@ -2,6 +2,7 @@
 
 pub mod args;
 mod completion;
+mod context;
 mod conversation;
 mod keyboard;
 mod rewind;

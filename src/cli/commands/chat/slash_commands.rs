@@ -26,7 +26,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 28] = [
+const COMMANDS: [(&str, &str, &str); 29] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -40,6 +40,7 @@ const COMMANDS: [(&str, &str, &str); 28] = [
     ("redo", "", "redo the last undo"),
     ("rewind", "[N [files|conversation]]", "list your messages, or go back to before one"),
     ("history", "", "list the steps that changed files"),
+    ("context", "", "show what fills the window of the model"),
     ("cost", "", "show tokens and cost of the session"),
     ("report", "[--format F] [-o FILE]", "write a report on the session"),
     ("skills", "", "list the skills"),
@@ -123,6 +124,7 @@ impl Conversation<'_> {
                 let back = number.ok().and_then(|number| number.checked_sub(1));
                 self.show_output(back.ok_or_else(|| usage(messages::CHAT_NO_OUTPUT))?)?;
             }
+            "context" => self.show_context()?,
             "cost" => match &self.result {
                 Some(result) => {
                     let text = messages::costs(&result.cost, result.usage, Language::En);
@@ -295,7 +297,7 @@ impl Conversation<'_> {
         match loaded {
             Ok(loaded) => {
                 self.footer = self.footer_of(&loaded.settings);
-                self.changed_footer = Some(self.footer.clone());
+                self.is_changed = true;
                 Ok(loaded.settings)
             }
             Err(error) => {
