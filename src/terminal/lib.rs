@@ -1,5 +1,6 @@
 //! Terminal access: kind of the standard streams, all output to them, prompts, and sanitized text.
 
+mod code;
 mod input_line;
 mod keys;
 pub mod line_editor;

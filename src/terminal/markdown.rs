@@ -1,6 +1,7 @@
 //! Shows Markdown on a terminal while it streams: text appears as it arrives, wrapped between words. The rows of the paragraph, list item or heading that is
 //! not finished stand in the live area; finished rows are never touched.
 
+use super::code::{Highlighter, MAX_COLORED_BYTES};
 use super::preview::Row;
 use super::sanitize::columns;
 use super::streams::{PrintOutcome, Style, Terminal};
@@ -29,8 +30,8 @@ pub struct MarkdownStream {
     block: String,
     /// The line of `block` that is not complete, if it has begun.
     line: String,
-    /// The marks that end the code block that is open, such as three backticks.
-    fence: Option<String>,
+    /// The code block that is open.
+    code: Option<CodeBlock>,
     /// Number of rows of the block that are finished.
     finished: usize,
     /// How often the terminal had finished a block in the middle.
@@ -39,6 +40,16 @@ pub struct MarkdownStream {
     width: usize,
     /// Whether the text written last did not end its line.
     is_open: bool,
+}
+
+/// A code block whose lines are shown as they arrive.
+#[derive(Debug, Clone)]
+struct CodeBlock {
+    /// The marks that end it, such as three backticks.
+    fence: String,
+    /// Spaces before the fence, which its lines have too.
+    indent: usize,
+    highlighter: Option<Highlighter>,
 }
 
 impl MarkdownStream {
@@ -63,10 +74,6 @@ impl MarkdownStream {
         }
         self.drop_kept(terminal);
         for part in piece.split_inclusive('\n') {
-            if self.fence.is_some() && self.line.is_empty() && (self.is_open || !could_end_code(part)) {
-                self.code(terminal, part)?;
-                continue;
-            }
             self.line.push_str(part);
             if part.ends_with('\n') {
                 self.complete_line(terminal)?;
@@ -96,38 +103,28 @@ impl MarkdownStream {
     /// Drops the block if the terminal has finished what it shows of it.
     fn drop_kept(&mut self, terminal: &Terminal) {
         let kept = terminal.kept_growing();
-        if std::mem::replace(&mut self.kept, kept) != kept && !self.waits() {
+        if std::mem::replace(&mut self.kept, kept) != kept && self.code.is_none() && !self.waits() {
             self.block.clear();
             self.line.clear();
             self.finished = 0;
         }
     }
 
-    /// Writes text of a code block as it is, so that it can be copied.
-    fn code(&mut self, terminal: &Terminal, text: &str) -> io::Result<()> {
-        self.is_open = !text.ends_with('\n');
-        terminal.print_spans(&[
-            (Style::Code, text.trim_end_matches('\n')),
-            (Style::Plain, if self.is_open { "" } else { "\n" }),
-        ])?;
-        Ok(())
-    }
-
     /// Adds the line to the block, or begins another one with it.
     fn complete_line(&mut self, terminal: &Terminal) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        let text = line.trim_end();
-        if let Some(fence) = &self.fence {
-            if is_end_of_code(text, fence) {
-                self.fence = None;
+        if let Some(code) = &mut self.code {
+            if !self.is_open && code.is_end(&line) {
+                self.code = None;
                 return Ok(());
             }
-            return self.code(terminal, &format!("{text}\n"));
+            return self.complete_code(terminal, line.strip_suffix('\n').unwrap_or(&line));
         }
-        if let Some(fence) = fence_of(text) {
+        let text = line.trim_end();
+        if let Some(code) = CodeBlock::begun_by(text) {
             self.end_block(terminal)?;
-            self.fence = Some(fence);
-            return Ok(());
+            self.code = Some(code);
+            return terminal.end_line();
         }
         if text.is_empty() {
             self.end_block(terminal)?;
@@ -142,6 +139,31 @@ impl MarkdownStream {
         Ok(())
     }
 
+    /// Shows a line of code as it is, so that it can be copied, or the rest of a long one.
+    fn complete_code(&mut self, terminal: &Terminal, line: &str) -> io::Result<()> {
+        if std::mem::take(&mut self.is_open) {
+            return terminal.print_spans(&[(Style::Code, line), (Style::Plain, "\n")]).map(drop);
+        }
+        let row = self.code.as_mut().map(|code| code.row(line)).unwrap_or_default();
+        terminal.replace_line(row, true).map(drop)
+    }
+
+    /// Shows a line of code that is not complete. What is written of a long one is not drawn again.
+    fn draw_growing_code(&mut self, terminal: &Terminal, mut code: CodeBlock) -> io::Result<PrintOutcome> {
+        if !self.is_open && code.could_end(&self.line) {
+            return Ok(PrintOutcome::Written);
+        }
+        if !self.is_open && self.line.len() <= MAX_COLORED_BYTES {
+            return terminal.replace_line(code.row(&self.line), false);
+        }
+        let line = std::mem::take(&mut self.line);
+        let text = if self.is_open { &line } else { code.text(&line) };
+        if !std::mem::replace(&mut self.is_open, true) {
+            terminal.replace_line(Row::new(), false)?;
+        }
+        terminal.print_spans(&[(Style::Code, text)])
+    }
+
     fn end_block(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
         let block = std::mem::take(&mut self.block);
         let outcome =
@@ -152,6 +174,9 @@ impl MarkdownStream {
 
     /// Ends the block in the middle; the rest of its text is another one.
     fn cut_block(&mut self, terminal: &Terminal) -> io::Result<()> {
+        if self.code.is_some() {
+            return Ok(());
+        }
         if !self.waits() || self.line.len() > MAX_BLOCK_BYTES {
             self.block.push_str(&std::mem::take(&mut self.line));
         }
@@ -166,8 +191,8 @@ impl MarkdownStream {
 
     /// Draws the block with the line that is not complete.
     fn draw_growing(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
-        if self.fence.is_some() {
-            return Ok(PrintOutcome::Written);
+        if let Some(code) = self.code.clone() {
+            return self.draw_growing_code(terminal, code);
         }
         if !self.block.is_empty() && !self.line.is_empty() && begins_block(&self.block, &self.line) {
             self.end_block(terminal)?;
@@ -199,14 +224,39 @@ fn fence_of(line: &str) -> Option<String> {
     is_fence.then_some(marks)
 }
 
-fn is_end_of_code(line: &str, fence: &str) -> bool {
-    let text = line.trim();
-    text.len() >= fence.len() && text.chars().all(|char| fence.starts_with(char))
-}
+impl CodeBlock {
+    /// Returns the block that `line` begins.
+    fn begun_by(line: &str) -> Option<Self> {
+        let fence = fence_of(line)?;
+        let text = line.trim_start_matches(' ');
+        let highlighter = Highlighter::new(text.trim_start().get(fence.len()..).unwrap_or_default());
+        Some(Self { fence, indent: line.len() - text.len(), highlighter })
+    }
 
-/// Checks whether text at the start of a line of code can be the end of the code block.
-fn could_end_code(part: &str) -> bool {
-    part.trim_start().is_empty() || part.trim_start().starts_with(['`', '~'])
+    fn is_end(&self, line: &str) -> bool {
+        let text = line.trim();
+        text.len() >= self.fence.len() && text.chars().all(|char| self.fence.starts_with(char))
+    }
+
+    /// Checks whether the beginning of a line can be that of the end of the block.
+    fn could_end(&self, line: &str) -> bool {
+        line.trim().chars().all(|char| self.fence.starts_with(char))
+    }
+
+    /// Returns a line without the indent of the block.
+    fn text<'a>(&self, line: &'a str) -> &'a str {
+        let spaces = line.bytes().take(self.indent).take_while(|byte| *byte == b' ').count();
+        line.get(spaces..).unwrap_or_default()
+    }
+
+    /// Returns the next line in its colours.
+    fn row(&mut self, line: &str) -> Row {
+        let text = self.text(line).to_owned();
+        match &mut self.highlighter {
+            Some(highlighter) if text.len() <= MAX_COLORED_BYTES => highlighter.line(&text),
+            _ => vec![(Style::Code, text)],
+        }
+    }
 }
 
 /// Checks whether a line has no text yet.
@@ -255,6 +305,12 @@ pub fn document_rows(source: &str, width: usize) -> Vec<Row> {
     Renderer { source, width, is_document: true, ..Renderer::default() }.rows()
 }
 
+/// How a code block in a document or a quote looks.
+enum CodeLook {
+    Colored(Highlighter),
+    Uniform(Style),
+}
+
 /// Turns the events of a block into rows.
 #[derive(Default)]
 struct Renderer<'a> {
@@ -277,7 +333,7 @@ struct Renderer<'a> {
     shown: usize,
     link: Option<(String, usize)>,
     table: Vec<Vec<String>>,
-    is_code: bool,
+    code: Option<CodeLook>,
     in_table: bool,
     /// Whether the source is a whole document, whose line breaks are no breaks of its text.
     is_document: bool,
@@ -346,10 +402,14 @@ impl Renderer<'_> {
             Tag::CodeBlock(kind) => {
                 self.end_text();
                 self.separate();
-                self.is_code = true;
-                // In a part of a document, indented text is no code: it is text of an item whose beginning is finished.
-                let is_text = matches!(kind, CodeBlockKind::Indented) && !self.is_document;
-                self.styles.push(if is_text { Style::Plain } else { Style::Code });
+                self.code = Some(match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        Highlighter::new(&info).map_or(CodeLook::Uniform(Style::Code), CodeLook::Colored)
+                    }
+                    CodeBlockKind::Indented if self.is_document => CodeLook::Uniform(Style::Code),
+                    // In a part of a document, indented text is no code: it is text of an item whose beginning is finished.
+                    CodeBlockKind::Indented => CodeLook::Uniform(Style::Plain),
+                });
             }
             Tag::Emphasis | Tag::Strong | Tag::Strikethrough => {
                 let is_literal = tag == Tag::Strikethrough || !self.is_clear(range);
@@ -422,8 +482,7 @@ impl Renderer<'_> {
             }
             TagEnd::CodeBlock => {
                 self.end_text();
-                self.styles.pop();
-                self.is_code = false;
+                self.code = None;
             }
             TagEnd::Paragraph => self.end_text(),
             TagEnd::Item => self.end_indent(),
@@ -456,27 +515,34 @@ impl Renderer<'_> {
     }
 
     fn push_as(&mut self, style: Style, text: &str) {
-        if self.is_code {
-            for line in text.lines() {
-                if self.is_document {
-                    self.push_code(style, line);
-                } else {
-                    self.rows.push(vec![(Style::Plain, self.rest.clone()), (style, line.to_owned())]);
-                }
+        let Some(mut look) = self.code.take() else {
+            return self.text.push((style, text.to_owned()));
+        };
+        for line in text.lines() {
+            let mut row = match &mut look {
+                CodeLook::Colored(highlighter) => highlighter.line(line),
+                CodeLook::Uniform(style) => vec![(*style, line.to_owned())],
+            };
+            if self.is_document {
+                self.push_code(row, line);
+            } else {
+                row.insert(0, (Style::Plain, self.rest.clone()));
+                self.rows.push(row);
             }
-        } else {
-            self.text.push((style, text.to_owned()));
         }
+        self.code = Some(look);
     }
 
     /// Shows a line of code in a document; one that is too long goes on in rows with more indent.
-    fn push_code(&mut self, style: Style, line: &str) {
+    fn push_code(&mut self, mut code: Row, line: &str) {
         let text = line.trim_start();
-        let lead = format!("{}{CODE_INDENT}{}", self.rest, line.strip_suffix(text).unwrap_or_default());
+        let indent = line.strip_suffix(text).unwrap_or_default();
+        let lead = format!("{}{CODE_INDENT}{indent}", self.rest);
         let rest = format!("{lead}{CODE_INDENT}");
         let is_whole = columns(&lead) + columns(text) <= self.width;
         let room = if is_whole { self.width } else { self.width.saturating_sub(columns(&rest)) };
-        let rows = wrap(&vec![(style, text.to_owned())], room.max(MIN_COLUMNS));
+        trim_start(&mut code);
+        let rows = wrap(&code, room.max(MIN_COLUMNS));
         if rows.is_empty() {
             self.rows.push(Row::new());
         }
@@ -583,6 +649,18 @@ fn wrap(text: &Row, width: usize) -> Vec<Row> {
         rows.push(row);
     }
     rows
+}
+
+/// Removes the space at the beginning of a row.
+fn trim_start(row: &mut Row) {
+    while let Some((_, text)) = row.first_mut() {
+        let spaces = text.len() - text.trim_start().len();
+        text.drain(..spaces);
+        if !text.is_empty() {
+            break;
+        }
+        row.remove(0);
+    }
 }
 
 /// Removes the space at the end of a row.

@@ -109,6 +109,77 @@ fn u04_lists_tables_links_and_code_are_drawn() {
     }
 }
 
+/// Returns the text without its colours.
+fn without_colours(received: &str) -> String {
+    let mut parts = received.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.map(|part| part.split_once('m').unwrap().1).collect::<String>()
+}
+
+/// Returns the rows on a screen of 80 columns whose last rows are drawn again, as a selection has them.
+fn selected(pieces: &[&str]) -> String {
+    let (mut reader, err) = io::pipe().unwrap();
+    let info = StreamInfo { stderr: true, stdout: StdoutTarget::SameTerminal, ..StreamInfo::default() };
+    let environment = TerminalEnvironment::default();
+    let terminal = Terminal::with_streams(info, &environment, Box::new(io::sink()), Box::new(err));
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text
+    });
+    let mut stream = MarkdownStream::default();
+    for piece in pieces {
+        stream.push(&terminal, piece).unwrap();
+    }
+    stream.finish(&terminal).unwrap();
+    drop(terminal);
+    let [rows, columns] = [60, 80].map(|cells| std::num::NonZero::new(cells).unwrap());
+    let mut emulator = vt100::Parser::new(rows, columns, 0);
+    emulator.process(reading.join().unwrap().replace('\n', "\r\n").as_bytes());
+    emulator.screen().contents()
+}
+
+#[test]
+fn u04_a_selected_code_block_is_its_source() {
+    let code = format!(
+        "fn f() {{\n    let a = \"é\"; /* x\n\n  y */ // {}\n    ` `` ```x\n}}\n{}\n",
+        "long ".repeat(30),
+        "1234567890".repeat(120)
+    );
+    for info in ["rust", "", "text"] {
+        let source = format!("so:\n```{info}\n{code}```\nafter");
+        for size in [1, 3, 50, 5_000] {
+            let chars: Vec<char> = source.chars().collect();
+            let pieces: Vec<String> = chars.chunks(size).map(|piece| piece.iter().collect()).collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            assert_eq!(selected(&pieces), format!("so:\n{code}after"), "{info:?} {size}");
+        }
+    }
+}
+
+#[test]
+fn u04_code_of_an_item_has_not_the_indent_of_its_fence() {
+    let source = "- a\n\n  ```py\n  if x:\n      y\n\n z\n  ```\n- b";
+    assert_eq!(shown(source), ["• a", "", "if x:", "    y", "", "z", "• b"]);
+}
+
+#[test]
+fn u04_code_of_a_page_and_of_a_quote_has_colours() {
+    let source = "```sh\necho 'a\nb'\n```\n";
+    let rows = [
+        vec![
+            (Style::Plain, "    ".to_owned()),
+            (Style::Keyword, "echo".to_owned()),
+            (Style::Plain, " ".to_owned()),
+            (Style::Literal, "'a".to_owned()),
+        ],
+        vec![(Style::Plain, "    ".to_owned()), (Style::Literal, "b'".to_owned())],
+    ];
+    assert_eq!(document_rows(source, 80), rows);
+    let quote = received(&["> ```sh\n> echo 1\n> ```\n"], true);
+    assert!(quote.contains("│ \u{1b}[35mecho\u{1b}[0m \u{1b}[36m1\u{1b}[0m\n"), "{quote:?}");
+}
+
 #[test]
 fn u04_what_is_no_mark_is_shown_as_it_is_written() {
     for line in [
@@ -212,6 +283,15 @@ proptest! {
         let shown = received(&[&text[..at], &text[at..]], false);
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         prop_assert_eq!(shown, format!("{text}{end}"));
+    }
+
+    #[test]
+    fn u04_code_is_written_as_it_is_however_it_is_cut(info in "rust|sh|html|x|", code in "([a-z\"'/*#<>\t -]{0,9}[a-z ]\n|[ \t]{1,3}\n|\n){0,9}", cut in 1usize..9) {
+        let text = format!("~~~~{info}\n{code}~~~~\n");
+        let chars: Vec<char> = text.chars().collect();
+        let pieces: Vec<String> = chars.chunks(cut).map(|piece| piece.iter().collect()).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        prop_assert_eq!(without_colours(&received(&pieces, true)), code);
     }
 
     #[test]

@@ -92,6 +92,12 @@ pub enum Style {
     Italic,
     /// Code.
     Code,
+    /// A keyword of code.
+    Keyword,
+    /// A string in code.
+    Literal,
+    /// A number, a key, a variable or the like in code.
+    Constant,
     /// Success.
     Success,
     /// Warning.
@@ -112,8 +118,9 @@ impl Style {
             Self::Dim => Some("2"),
             Self::Bold => Some("1"),
             Self::Italic => Some("3"),
-            Self::Code => Some("36"),
-            Self::Success => Some("32"),
+            Self::Keyword => Some("35"),
+            Self::Code | Self::Constant => Some("36"),
+            Self::Literal | Self::Success => Some("32"),
             Self::Warning => Some("33"),
             Self::Error => Some("31"),
             Self::AddedWord => Some("7;32"),
@@ -438,6 +445,24 @@ impl Terminal {
             }
         }
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
+    }
+
+    /// Shows `line` on standard output in place of the line that is not complete. Without a live area only a complete line is written.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub(super) fn replace_line(&self, line: Row, is_complete: bool) -> io::Result<PrintOutcome> {
+        if !self.has_live_output() {
+            return if is_complete { self.print_rows(&[line]) } else { Ok(PrintOutcome::Written) };
+        }
+        let mut err = self.lock_err();
+        err.live.open.clear();
+        if !is_complete {
+            err.live.open = line;
+            return err.draw_soon().map(|()| PrintOutcome::Written);
+        }
+        drop(err);
+        self.print_rows(&[line])
     }
 
     /// Ends the block of text that grows, where the live area shows it: what is shown is finished.
