@@ -231,7 +231,7 @@ pub(super) fn paint_row(text: &mut String, row: &Row, color: bool) {
     }
 }
 
-fn row_columns(row: &Row) -> usize {
+pub(super) fn row_columns(row: &Row) -> usize {
     row.iter().flat_map(|(_, piece)| piece.chars()).map(char_columns).sum()
 }
 

@@ -2,10 +2,11 @@
 //! not finished stand in the live area; finished rows are never touched.
 
 use super::code::{Highlighter, MAX_COLORED_BYTES};
+use super::live::row_columns;
 use super::preview::Row;
 use super::sanitize::columns;
 use super::streams::{PrintOutcome, Style, Terminal};
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::io;
 use std::ops::Range;
 
@@ -332,9 +333,8 @@ struct Renderer<'a> {
     /// End of the source that was shown.
     shown: usize,
     link: Option<(String, usize)>,
-    table: Vec<Vec<String>>,
+    table: Option<Table>,
     code: Option<CodeLook>,
-    in_table: bool,
     /// Whether the source is a whole document, whose line breaks are no breaks of its text.
     is_document: bool,
 }
@@ -363,7 +363,7 @@ impl Renderer<'_> {
                 self.push(text.trim_end_matches('\n'));
                 self.end_text();
             }
-            Event::SoftBreak | Event::HardBreak if self.in_table => self.push(" "),
+            Event::SoftBreak | Event::HardBreak if self.table.is_some() => self.push(" "),
             Event::SoftBreak if self.is_document => self.push(" "),
             Event::SoftBreak | Event::HardBreak => self.end_text(),
             Event::Rule => self.rows.push(vec![(Style::Dim, "─".repeat(RULE_COLUMNS.min(self.width)))]),
@@ -411,27 +411,22 @@ impl Renderer<'_> {
                     CodeBlockKind::Indented => CodeLook::Uniform(Style::Plain),
                 });
             }
-            Tag::Emphasis | Tag::Strong | Tag::Strikethrough => {
-                let is_literal = tag == Tag::Strikethrough || !self.is_clear(range);
-                self.literal.push(is_literal);
-                if is_literal {
-                    let marks = if tag == Tag::Emphasis { 1 } else { 2 };
-                    let marks =
-                        self.source.get(range.start..range.start + marks).unwrap_or_default().to_owned();
-                    self.push(&marks);
-                } else {
-                    self.styles.push(if tag == Tag::Strong { Style::Bold } else { Style::Italic });
-                }
-            }
+            Tag::Emphasis => self.start_emphasis(Style::Italic, 1, range),
+            Tag::Strong => self.start_emphasis(Style::Bold, 2, range),
+            Tag::Strikethrough => self.start_emphasis(Style::Struck, self.tildes(range), range),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.link = Some((dest_url.to_string(), self.text.len()));
             }
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.end_text();
                 self.separate();
-                self.in_table = true;
+                self.table = Some(Table { alignments, cells: Vec::new() });
             }
-            Tag::TableHead | Tag::TableRow => self.table.push(Vec::new()),
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.cells.push(Vec::new());
+                }
+            }
             _ => {}
         }
     }
@@ -487,24 +482,19 @@ impl Renderer<'_> {
             TagEnd::Paragraph => self.end_text(),
             TagEnd::Item => self.end_indent(),
             TagEnd::List(_) => drop(self.lists.pop()),
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
-                if self.literal.pop() == Some(true) {
-                    let marks = if tag == TagEnd::Emphasis { 1 } else { 2 };
-                    let marks = self.source.get(range.end - marks..range.end).unwrap_or_default().to_owned();
-                    self.push(&marks);
-                } else {
-                    self.styles.pop();
-                }
-            }
+            TagEnd::Emphasis => self.end_emphasis(1, range),
+            TagEnd::Strong => self.end_emphasis(2, range),
+            TagEnd::Strikethrough => self.end_emphasis(self.tildes(range), range),
             TagEnd::Link | TagEnd::Image => self.end_link(),
             TagEnd::TableCell => {
-                let cell: String = std::mem::take(&mut self.text).into_iter().map(|(_, text)| text).collect();
-                self.table.last_mut().into_iter().for_each(|row| row.push(cell.clone()));
+                let cell = std::mem::take(&mut self.text);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.cells.last_mut()) {
+                    row.push(cell);
+                }
             }
             TagEnd::Table => {
-                self.in_table = false;
-                let table = std::mem::take(&mut self.table);
-                self.rows.extend(table_rows(&table, self.width));
+                let table = self.table.take();
+                self.rows.extend(table.into_iter().flat_map(|table| table.rows(self.width)));
             }
             _ => {}
         }
@@ -561,9 +551,36 @@ impl Renderer<'_> {
         }
     }
 
+    /// Begins emphasis between marks of `count` characters.
+    fn start_emphasis(&mut self, style: Style, count: usize, range: &Range<usize>) {
+        let is_literal = !self.is_clear(range) || style == Style::Struck && count < 2;
+        self.literal.push(is_literal);
+        if is_literal {
+            let marks = self.source.get(range.start..range.start + count).unwrap_or_default().to_owned();
+            self.push(&marks);
+        } else {
+            self.styles.push(style);
+        }
+    }
+
+    fn end_emphasis(&mut self, count: usize, range: &Range<usize>) {
+        if self.literal.pop() == Some(true) {
+            let marks = self.source.get(range.end - count..range.end).unwrap_or_default().to_owned();
+            self.push(&marks);
+        } else {
+            self.styles.pop();
+        }
+    }
+
+    /// Returns the number of tildes before struck text.
+    fn tildes(&self, range: &Range<usize>) -> usize {
+        let text = self.source.get(range.clone()).unwrap_or_default();
+        if text.starts_with("~~") { 2 } else { 1 }
+    }
+
     /// Checks whether emphasis stands between words: not in `src/**/*.rs` or `2*3*4`.
     fn is_clear(&self, range: &Range<usize>) -> bool {
-        let is_edge = |char: char| char.is_whitespace() || "([{<>)]}\"'.,:;!?—-*_".contains(char);
+        let is_edge = |char: char| char.is_whitespace() || "([{<>)]}\"'.,:;!?—-*_~".contains(char);
         let before = self.source.get(..range.start).and_then(|text| text.chars().next_back());
         let mut after = self.source.get(range.end..).unwrap_or_default().chars();
         let (next, second) = (after.next(), after.next());
@@ -608,7 +625,7 @@ fn wrap(text: &Row, width: usize) -> Vec<Row> {
     // A word can have several styles: what fits is decided on the whole word.
     let mut word = Row::new();
     let mut end_word = |word: &mut Row, row: &mut Row, used: &mut usize| {
-        let size: usize = word.iter().map(|(_, piece)| columns(piece)).sum();
+        let size: usize = row_columns(word);
         if *used > 0 && *used + size > width {
             trim_end(row);
             rows.push(std::mem::take(row));
@@ -673,48 +690,73 @@ fn trim_end(row: &mut Row) {
     }
 }
 
-/// Draws a table: columns as wide as their widest cell, narrowed together until the rows fit, and cells wrapped.
-fn table_rows(table: &[Vec<String>], width: usize) -> Vec<Row> {
-    let count = table.iter().map(Vec::len).max().unwrap_or_default();
-    let mut widths: Vec<usize> = (0..count)
-        .map(|at| {
-            table.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(1).max(1)
-        })
-        .collect();
-    let room = width.saturating_sub(3 * count.saturating_sub(1)).max(count * 3);
-    while widths.iter().sum::<usize>() > room {
-        let Some(widest) = widths.iter_mut().max() else { break };
-        *widest -= 1;
-    }
-    let mut rows = Vec::new();
-    for (number, cells) in table.iter().enumerate() {
-        let style = if number == 0 { Style::Bold } else { Style::Plain };
-        let cells: Vec<Vec<Row>> = widths
-            .iter()
-            .enumerate()
-            .map(|(at, width)| wrap(&vec![(style, cells.get(at).cloned().unwrap_or_default())], *width))
-            .collect();
-        let height = cells.iter().map(Vec::len).max().unwrap_or_default().max(1);
-        for line in 0..height {
-            let mut row = Row::new();
-            for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-                let text: String =
-                    cell.get(line).into_iter().flatten().map(|(_, text)| text.as_str()).collect();
-                let space = width.saturating_sub(columns(&text));
-                if at > 0 {
-                    row.push((Style::Dim, " │ ".to_owned()));
-                }
-                row.push((style, format!("{text}{}", " ".repeat(space))));
+/// A table, whose first row has the names of the columns.
+struct Table {
+    alignments: Vec<Alignment>,
+    cells: Vec<Vec<Row>>,
+}
+
+impl Table {
+    /// Draws the table: columns as wide as their widest cell, narrowed together until the rows fit, and cells wrapped.
+    fn rows(mut self, width: usize) -> Vec<Row> {
+        for (style, _) in self.cells.first_mut().into_iter().flatten().flatten() {
+            if *style == Style::Plain {
+                *style = Style::Bold;
             }
-            trim_end(&mut row);
-            rows.push(row);
         }
-        if number == 0 {
-            let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
-            rows.push(vec![(Style::Dim, rule)]);
+        let widths = self.widths(width);
+        let mut rows = Vec::new();
+        for (number, cells) in self.cells.iter().enumerate() {
+            let of_column = |(at, width): (usize, &usize)| wrap(cells.get(at).unwrap_or(&Row::new()), *width);
+            let columns: Vec<Vec<Row>> = widths.iter().enumerate().map(of_column).collect();
+            let height = columns.iter().map(Vec::len).max().unwrap_or_default().max(1);
+            for line in 0..height {
+                let pieces = columns.iter().map(|rows| rows.get(line).cloned().unwrap_or_default());
+                rows.push(self.row(pieces, &widths));
+            }
+            if number == 0 {
+                let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
+                rows.push(vec![(Style::Dim, rule)]);
+            }
         }
+        rows
     }
-    rows
+
+    /// Returns the columns of the screen that each column of the table takes.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let count = self.cells.iter().map(Vec::len).max().unwrap_or_default();
+        let of_column =
+            |at: usize| self.cells.iter().filter_map(move |row| row.get(at)).map(row_columns).max();
+        let mut widths: Vec<usize> = (0..count).map(|at| of_column(at).unwrap_or(1).max(1)).collect();
+        let room = width.saturating_sub(3 * count.saturating_sub(1)).max(count * 3);
+        while widths.iter().sum::<usize>() > room {
+            let Some(widest) = widths.iter_mut().max() else { break };
+            *widest -= 1;
+        }
+        widths
+    }
+
+    /// Returns a row of the screen with one piece of each column.
+    fn row(&self, pieces: impl Iterator<Item = Row>, widths: &[usize]) -> Row {
+        let mut row = Row::new();
+        for (at, (piece, width)) in pieces.zip(widths).enumerate() {
+            if at > 0 {
+                row.push((Style::Dim, " │ ".to_owned()));
+            }
+            let space = width.saturating_sub(row_columns(&piece));
+            let before = match self.alignments.get(at) {
+                Some(Alignment::Right) => space,
+                Some(Alignment::Center) => space / 2,
+                Some(Alignment::Left | Alignment::None) | None => 0,
+            };
+            row.push((Style::Plain, " ".repeat(before)));
+            row.extend(piece);
+            row.push((Style::Plain, " ".repeat(space - before)));
+        }
+        row.retain(|(_, text)| !text.is_empty());
+        trim_end(&mut row);
+        row
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,23 @@ fn u04_markdown_has_styles() {
 }
 
 #[test]
+fn u04_text_between_two_tildes_is_struck_out() {
+    let text = received(&["~~old **x**~~ new"], true);
+    assert!(text.ends_with("\u{1b}[9mold \u{1b}[0m\u{1b}[1mx\u{1b}[0m new\n"), "{text:?}");
+}
+
+#[test]
+fn u04_a_wide_table_is_wrapped_in_its_cells_and_keeps_their_styles() {
+    let long = "word ".repeat(40);
+    let source = format!("| name | text |\n|---|--:|\n| `x` | {long}|\n");
+    let rows = shown(&source);
+    assert!(rows.len() > 4 && rows.iter().all(|row| row.chars().count() <= 80), "{rows:?}");
+    assert!(rows.iter().skip(2).all(|row| row.chars().nth(5) == Some('│')), "{rows:?}");
+    assert_eq!(rows.concat().matches("word").count(), 40);
+    assert!(received(&[&source], true).contains("\u{1b}[36mx\u{1b}[0m"));
+}
+
+#[test]
 fn u04_lists_tables_links_and_code_are_drawn() {
     for (source, rows) in [
         (
@@ -95,6 +112,10 @@ fn u04_lists_tables_links_and_code_are_drawn() {
         ("so:\n\n    if x:\n        return 1\n", &["so:", "", "    if x:", "        return 1"]),
         ("- a\n\n    - b\n", &["• a", "", "    • b"]),
         ("- a\n  > q\n  - b\n", &["• a", "  │ q", "  • b"]),
+        (
+            "| a | right | mid |\n|---|--:|:-:|\n| x \\| y | 1 | 2 |\n| `a \\| b` | 20 | 333 |\n",
+            &["a     │ right │ mid", "──────┼───────┼────", "x | y │     1 │  2", "a | b │    20 │ 333"],
+        ),
         ("| a | bcd |\n|---|---|\n| **1** | `2` |\n", &["a │ bcd", "──┼────", "1 │ 2"]),
         ("[docs](https://x.org) and <https://y.org>", &["docs (https://x.org) and https://y.org"]),
         (
@@ -185,7 +206,8 @@ fn u04_what_is_no_mark_is_shown_as_it_is_written() {
     for line in [
         "2 * 3 * 4",
         "src/**/*.rs and *.md",
-        "~~old~~ new at ~/.config",
+        "~/a and ~/b, ~5 to ~7",
+        "a ~single~ tilde",
         "C:\\Users\\.git",
         "one ` tick",
         "5*x + 3*y",

@@ -90,6 +90,8 @@ pub enum Style {
     Bold,
     /// Emphasis.
     Italic,
+    /// Text that is struck out.
+    Struck,
     /// Code.
     Code,
     /// A keyword of code.
@@ -118,6 +120,7 @@ impl Style {
             Self::Dim => Some("2"),
             Self::Bold => Some("1"),
             Self::Italic => Some("3"),
+            Self::Struck => Some("9"),
             Self::Keyword => Some("35"),
             Self::Code | Self::Constant => Some("36"),
             Self::Literal | Self::Success => Some("32"),
