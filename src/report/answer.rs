@@ -113,7 +113,8 @@ impl AnswerText {
 
     /// Shows a piece of text on standard error; pieces of different styles are on lines of their own.
     pub(super) fn piece(&mut self, style: Style, text: &str) -> io::Result<()> {
-        if std::mem::replace(&mut self.piece_style, style) != style {
+        if self.piece_style != style {
+            self.piece_style = style.clone();
             self.end()?;
             self.terminal.end_line()?;
         }

@@ -85,8 +85,10 @@ impl ChatLog {
         let Some(view) = self.log.view_of_end(event) else { return Ok(()) };
         self.log.answer.end()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
-        self.terminal
-            .eprint_rows(&[vec![(view.style, bullet.to_owned()), (Style::Plain, view.title.clone())]])?;
+        self.terminal.eprint_rows(&[vec![
+            (view.style.clone(), bullet.to_owned()),
+            (Style::Plain, view.title.clone()),
+        ]])?;
         view.print_rows(&self.terminal, "", Some(messages::CHAT_KEY_OUTPUT), language)?;
         let whole = view.whole();
         if !whole.is_empty() {

@@ -1,6 +1,7 @@
 //! Terminal access: kind of the standard streams, all output to them, prompts, and sanitized text.
 
 mod code;
+mod hyperlink;
 mod input_line;
 mod keys;
 pub mod line_editor;
@@ -16,6 +17,7 @@ mod spinner;
 mod streams;
 
 pub use agent_text::{invisible::needs_escape, lines::one_line};
+pub use hyperlink::Link;
 pub use keys::SavedModes;
 pub use live::InputView;
 pub use notify::Notification;

@@ -226,7 +226,7 @@ fn push_to_row(text: &mut String, from: usize, to: usize) {
 /// Adds a row to what is written to the terminal.
 pub(super) fn paint_row(text: &mut String, row: &Row, color: bool) {
     for (style, piece) in row {
-        let style = if color { *style } else { Style::Plain };
+        let style = if color { style } else { &Style::Plain };
         text.push_str(&style.paint(&sanitize_prose(piece)));
     }
 }
@@ -245,21 +245,21 @@ pub(super) fn wrapped(row: &Row, width: usize) -> Vec<Row> {
         for char in piece.chars() {
             let columns = char_columns(char);
             if used + columns > width && used > 0 {
-                push_piece(&mut rows, *style, &mut text);
+                push_piece(&mut rows, style, &mut text);
                 rows.push(Row::new());
                 used = 0;
             }
             text.push(char);
             used += columns;
         }
-        push_piece(&mut rows, *style, &mut text);
+        push_piece(&mut rows, style, &mut text);
     }
     rows
 }
 
-fn push_piece(rows: &mut [Row], style: Style, text: &mut String) {
+fn push_piece(rows: &mut [Row], style: &Style, text: &mut String) {
     if let Some(row) = rows.last_mut().filter(|_| !text.is_empty()) {
-        row.push((style, std::mem::take(text)));
+        row.push((style.clone(), std::mem::take(text)));
     }
 }
 

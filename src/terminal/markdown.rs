@@ -2,6 +2,7 @@
 //! not finished stand in the live area; finished rows are never touched.
 
 use super::code::{Highlighter, MAX_COLORED_BYTES};
+use super::hyperlink::{Address, Link};
 use super::live::row_columns;
 use super::preview::Row;
 use super::sanitize::columns;
@@ -207,7 +208,7 @@ impl MarkdownStream {
 
     /// Shows the rows of a block; with `ends`, they are finished.
     fn draw(&mut self, terminal: &Terminal, source: &str, ends: bool) -> io::Result<PrintOutcome> {
-        let mut rows = render(source, self.width);
+        let mut rows = render(source, self.width, terminal.has_hyperlinks());
         rows.drain(..self.finished.min(rows.len()));
         let done = if ends { rows.len() } else { rows.len().saturating_sub(MAX_DRAWN) };
         let growing = rows.split_off(done);
@@ -285,7 +286,7 @@ fn begins_block(block: &str, line: &str) -> bool {
 }
 
 /// Returns the rows of a block on a terminal of `width` columns.
-fn render(source: &str, width: usize) -> Vec<Row> {
+fn render(source: &str, width: usize, has_hyperlinks: bool) -> Vec<Row> {
     let first = source.lines().next().unwrap_or_default();
     if (first.starts_with("    ") || first.starts_with('\t')) && !begins_block("", first.trim_start()) {
         return source.lines().map(|line| vec![(Style::Code, line.to_owned())]).collect();
@@ -297,7 +298,15 @@ fn render(source: &str, width: usize) -> Vec<Row> {
         line.get(spaces..).unwrap_or_default()
     });
     let source: String = lines.collect();
-    Renderer { source: &source, width, first: indent.clone(), rest: indent, ..Renderer::default() }.rows()
+    Renderer {
+        source: &source,
+        width,
+        has_hyperlinks,
+        first: indent.clone(),
+        rest: indent,
+        ..Renderer::default()
+    }
+    .rows()
 }
 
 /// Returns the rows of a whole document on a terminal of `width` columns: the lines of a paragraph are joined and wrapped anew, code is indented, and a
@@ -337,6 +346,8 @@ struct Renderer<'a> {
     code: Option<CodeLook>,
     /// Whether the source is a whole document, whose line breaks are no breaks of its text.
     is_document: bool,
+    /// Whether the terminal shows links.
+    has_hyperlinks: bool,
 }
 
 impl Renderer<'_> {
@@ -501,7 +512,7 @@ impl Renderer<'_> {
     }
 
     fn push(&mut self, text: &str) {
-        self.push_as(self.styles.last().copied().unwrap_or(Style::Plain), text);
+        self.push_as(self.styles.last().cloned().unwrap_or(Style::Plain), text);
     }
 
     fn push_as(&mut self, style: Style, text: &str) {
@@ -511,7 +522,7 @@ impl Renderer<'_> {
         for line in text.lines() {
             let mut row = match &mut look {
                 CodeLook::Colored(highlighter) => highlighter.line(line),
-                CodeLook::Uniform(style) => vec![(*style, line.to_owned())],
+                CodeLook::Uniform(style) => vec![(style.clone(), line.to_owned())],
             };
             if self.is_document {
                 self.push_code(row, line);
@@ -592,11 +603,20 @@ impl Renderer<'_> {
         before.is_none_or(is_edge) && next.is_none_or(is_edge) && !is_in_word && !is_name
     }
 
-    /// Shows the address of a link after its text, unless the text is the address.
+    /// Makes a text a link, and shows the address after it unless the link or the text does.
     fn end_link(&mut self) {
         let Some((address, from)) = self.link.take() else { return };
         let text: String = self.text.iter().skip(from).map(|(_, text)| text.as_str()).collect();
-        if text != address && format!("mailto:{text}") != address {
+        let target = Address::parse(&address).filter(|_| self.has_hyperlinks);
+        if let Some(target) = &target {
+            for (style, _) in self.text.iter_mut().skip(from) {
+                let of_text = std::mem::replace(style, Style::Plain);
+                *style = Style::Link(Link::new(target, of_text));
+            }
+        }
+        let is_address = text == address || format!("mailto:{text}") == address;
+        let is_hidden = target.is_some_and(|target| !text.trim().is_empty() && !target.is_denied_by(&text));
+        if !is_address && !is_hidden {
             self.push_as(Style::Dim, &format!(" ({address})"));
         }
     }
@@ -641,7 +661,7 @@ fn wrap(text: &Row, width: usize) -> Vec<Row> {
                 *used += size;
                 match row.last_mut() {
                     Some((last, text)) if *last == style => text.push(char),
-                    _ => row.push((style, char.to_string())),
+                    _ => row.push((style.clone(), char.to_string())),
                 }
             }
         }
@@ -650,12 +670,12 @@ fn wrap(text: &Row, width: usize) -> Vec<Row> {
         for part in piece.split_inclusive(' ') {
             let (body, space) = part.strip_suffix(' ').map_or((part, false), |body| (body, true));
             if !body.is_empty() {
-                word.push((*style, body.to_owned()));
+                word.push((style.clone(), body.to_owned()));
             }
             if space {
                 end_word(&mut word, &mut row, &mut used);
                 if used > 0 && used < width {
-                    end_word(&mut vec![(*style, " ".to_owned())], &mut row, &mut used);
+                    end_word(&mut vec![(style.clone(), " ".to_owned())], &mut row, &mut used);
                 }
             }
         }

@@ -6,16 +6,33 @@ use proptest::prelude::*;
 use std::io::Read;
 
 fn terminal(colored: bool) -> (Terminal, io::PipeReader) {
-    let (reader, out) = io::pipe().unwrap();
     let clicolor_force = colored.then(|| "1".to_owned());
-    let environment = TerminalEnvironment { clicolor_force, ..TerminalEnvironment::default() };
+    terminal_of(&TerminalEnvironment { clicolor_force, ..TerminalEnvironment::default() })
+}
+
+fn terminal_of(environment: &TerminalEnvironment) -> (Terminal, io::PipeReader) {
+    let (reader, out) = io::pipe().unwrap();
     let info = StreamInfo { stdout: StdoutTarget::Elsewhere, ..StreamInfo::default() };
-    (Terminal::with_streams(info, &environment, Box::new(out), Box::new(io::sink())), reader)
+    (Terminal::with_streams(info, environment, Box::new(out), Box::new(io::sink())), reader)
 }
 
 /// Returns what a terminal receives of `pieces`, with or without colour.
 fn received(pieces: &[&str], colored: bool) -> String {
-    let (terminal, mut reader) = terminal(colored);
+    received_by(terminal(colored), pieces)
+}
+
+/// Returns what a terminal that shows links receives.
+fn linked(text: &str) -> String {
+    let set = || Some("1".to_owned());
+    let environment = TerminalEnvironment {
+        clicolor_force: set(),
+        force_hyperlink: set(),
+        ..TerminalEnvironment::default()
+    };
+    received_by(terminal_of(&environment), &[text])
+}
+
+fn received_by((terminal, mut reader): (Terminal, io::PipeReader), pieces: &[&str]) -> String {
     let reading = std::thread::spawn(move || {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
@@ -43,6 +60,10 @@ fn screen(received: &str) -> Vec<String> {
                 }
             }
             '\r' => {}
+            '\u{1b}' if chars.peek() == Some(&']') => {
+                let link: String = chars.by_ref().take_while(|char| *char != '\\').collect();
+                assert!(link.starts_with("]8;;") && link.ends_with('\u{1b}'), "{link:?}");
+            }
             '\u{1b}' => {
                 assert_eq!(chars.next(), Some('['));
                 let mut number = String::new();
@@ -81,6 +102,48 @@ fn u04_markdown_has_styles() {
         text.replace("\u{1b}[?2026h\r\u{1b}[J", "").replace("\u{1b}[?2026l", ""),
         "\u{1b}[1mTitle\u{1b}[0m\nSome \u{1b}[1mbold\u{1b}[0m, \u{1b}[3msoft\u{1b}[0m and \u{1b}[36mcode\u{1b}[0m\n│ \u{1b}[2mq\u{1b}[0m\n"
     );
+}
+
+#[test]
+fn u04_links_are_text_where_the_terminal_shows_links() {
+    for (source, rows) in [
+        ("see [the **docs**](https://x.org/a) now", "see the docs now"),
+        ("<https://x.org>", "https://x.org"),
+        ("[x.org](https://www.x.org/a)", "x.org"),
+        ("[bank.org](https://x.org/a)", "bank.org (https://x.org/a)"),
+        ("[](https://x.org/a)", "(https://x.org/a)"),
+        ("[run](file:///bin/sh)", "run (file:///bin/sh)"),
+        ("[mail](mailto:a@x.org)", "mail (mailto:a@x.org)"),
+        ("[main](src/main.rs)", "main (src/main.rs)"),
+    ] {
+        let received = linked(source);
+        assert_eq!(screen(&received), [rows], "{source}");
+        let is_link = source.contains("https:") && !source.contains("[]");
+        assert_eq!(received.contains("\u{1b}]8;;https://"), is_link, "{received:?}");
+    }
+    assert_eq!(
+        linked("[the `docs`](https://x.org/a)"),
+        "\u{1b}]8;;https://x.org/a\u{1b}\\\u{1b}[4mthe \u{1b}[0m\u{1b}]8;;\u{1b}\\\u{1b}]8;;https://x.org/a\u{1b}\\\u{1b}[4;36mdocs\u{1b}[0m\u{1b}]8;;\u{1b}\\\n"
+    );
+}
+
+#[test]
+fn u04_a_link_over_several_rows_begins_and_ends_in_each() {
+    let words = "some words ".repeat(20);
+    for source in [
+        format!("- [{}](https://x.org)", words.trim_end()),
+        format!("| a | b |\n|---|---|\n| c | [{}](https://x.org) |\n", words.trim_end()),
+    ] {
+        let received = linked(&source);
+        let rows: Vec<&str> = received.lines().filter(|row| row.contains("words")).collect();
+        assert!(rows.len() > 2, "{rows:?}");
+        for row in rows {
+            let [begins, ends] = ["\u{1b}]8;;https://x.org\u{1b}\\", "\u{1b}]8;;\u{1b}\\"]
+                .map(|mark| row.matches(mark).count());
+            assert!(begins == 1 && ends == 1, "{row:?}");
+        }
+        assert!(screen(&received).iter().all(|row| row.chars().count() <= 80), "{received:?}");
+    }
 }
 
 #[test]
@@ -291,7 +354,13 @@ fn escape_sequences_of_the_model_do_not_reach_the_terminal() {
         "```\n\u{1b}[31m\n```",
         "| \u{1b}[31m |\n|---|\n",
         "[\u{1b}[31m](\u{1b}[31m)",
+        "[\u{1b}[31m](https://x.org/\u{1b}[31m)",
+        "[a](<https://x.org/\u{1b}\\\u{1b}[31m>)",
+        "[a](https://x.org/&#27;[31m)",
+        "```rust\nlet a = \"\u{1b}[31m\"; // \u{1b}[31m\n```",
     ] {
+        assert!(!linked(text).contains("\u{1b}[31m"));
+        screen(&linked(text));
         for colored in [true, false] {
             assert!(!received(&[text], colored).contains("\u{1b}[31m"));
         }
@@ -299,6 +368,15 @@ fn escape_sequences_of_the_model_do_not_reach_the_terminal() {
 }
 
 proptest! {
+    #[test]
+    fn u04_no_link_commands_the_terminal(text in "(.|[a-z ]|\u{1b}|\u{9c}|\u{7}|\\\\){0,9}", address in "https?://[a-z]{1,5}[.]org/(.|\u{1b}|\u{9c}|\u{7}|\\\\|[;#]){0,20}") {
+        // Fails on any other sequence than those of styles and of links.
+        let received = linked(&format!("[{text}](<{address}>) [{text}]({address})"));
+        screen(&received);
+        let has_control = received.chars().any(|char| char.is_control() && !"\n\u{1b}\t".contains(char));
+        prop_assert!(!has_control);
+    }
+
     #[test]
     fn without_colour_the_text_is_unchanged_and_ends_its_line(text in "[a-z*`#\n -]{0,60}", at in 0usize..60) {
         let at = at.min(text.len());

@@ -189,17 +189,18 @@ fn push_lines(rows: &mut Vec<Row>, hunk: &mut Hunk, lines: &[&str], digits: usiz
         let changed = if removed == added { changed_part(text(at), text(other)) } else { None };
         let (style, word) =
             if is_removed { (Style::Error, Style::RemovedWord) } else { (Style::Success, Style::AddedWord) };
-        let mut row = vec![(style, format!("{INDENT}{number:>digits$} {} ", char::from(sign)))];
-        push_marked(&mut row, text(at), changed, style, word);
+        let mut row = vec![(style.clone(), format!("{INDENT}{number:>digits$} {} ", char::from(sign)))];
+        push_marked(&mut row, text(at), changed, [style, word]);
         rows.push(row);
     }
     removed + added
 }
 
-/// Adds a line in `style`, with its changed part in the style `word`.
-fn push_marked(row: &mut Row, line: &str, changed: Option<Range<usize>>, style: Style, word: Style) {
+/// Adds a line in the first style, with its changed part in the second.
+fn push_marked(row: &mut Row, line: &str, changed: Option<Range<usize>>, [style, word]: [Style; 2]) {
     let changed = changed.unwrap_or(line.len()..line.len());
-    let pieces = [(style, 0..changed.start), (word, changed.clone()), (style, changed.end..line.len())];
+    let pieces =
+        [(style.clone(), 0..changed.start), (word, changed.clone()), (style, changed.end..line.len())];
     for (style, range) in pieces {
         let piece = line.get(range).unwrap_or_default();
         if !piece.is_empty() {

@@ -1,5 +1,6 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
+use super::hyperlink::{self, Link};
 use super::live::{InputView, Live, Look, Screen, paint_row};
 use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
@@ -36,14 +37,27 @@ pub struct TerminalEnvironment {
     pub term: Option<String>,
     /// `XTERM_VERSION`, which xterm sets: it cuts the rows of a smaller window.
     pub xterm: Option<String>,
+    /// `FORCE_HYPERLINK`; links are shown unless it is `0`.
+    pub force_hyperlink: Option<String>,
+    /// `TERM_PROGRAM`, the name of the terminal.
+    pub term_program: Option<String>,
+    /// `VTE_VERSION`, which GNOME's terminals and others set.
+    pub vte: Option<String>,
 }
 
 impl TerminalEnvironment {
     /// Finds the variables among those of a process.
     pub fn from_variables(variables: &BTreeMap<String, String>) -> Self {
-        let [no_color, clicolor_force, term, xterm] =
-            ["NO_COLOR", "CLICOLOR_FORCE", "TERM", "XTERM_VERSION"].map(|name| variables.get(name).cloned());
-        Self { no_color, clicolor_force, term, xterm }
+        let value = |name: &str| variables.get(name).cloned();
+        Self {
+            no_color: value("NO_COLOR"),
+            clicolor_force: value("CLICOLOR_FORCE"),
+            term: value("TERM"),
+            xterm: value("XTERM_VERSION"),
+            force_hyperlink: value("FORCE_HYPERLINK"),
+            term_program: value("TERM_PROGRAM"),
+            vte: value("VTE_VERSION"),
+        }
     }
 }
 
@@ -80,7 +94,7 @@ impl StdoutTarget {
 }
 
 /// Style of a line if colour is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Style {
     /// Unchanged.
     Plain,
@@ -110,13 +124,15 @@ pub enum Style {
     AddedWord,
     /// The changed part of a removed line.
     RemovedWord,
+    /// Text of a link.
+    Link(Link),
 }
 
 impl Style {
     /// Returns the parameter of the ECMA-48 SGR sequence.
-    fn code(self) -> Option<&'static str> {
+    pub(super) fn code(&self) -> Option<&'static str> {
         match self {
-            Self::Plain => None,
+            Self::Plain | Self::Link(_) => None,
             Self::Dim => Some("2"),
             Self::Bold => Some("1"),
             Self::Italic => Some("3"),
@@ -131,7 +147,10 @@ impl Style {
         }
     }
 
-    pub(super) fn paint(self, text: &str) -> String {
+    pub(super) fn paint(&self, text: &str) -> String {
+        if let Self::Link(link) = self {
+            return link.paint(text);
+        }
         self.code().map_or_else(|| text.to_owned(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"))
     }
 }
@@ -150,6 +169,8 @@ pub struct Terminal {
     info: StreamInfo,
     /// Whether standard output is coloured.
     out_color: bool,
+    /// Whether standard output shows links.
+    has_hyperlinks: bool,
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
     err: Arc<Mutex<ErrorStream>>,
@@ -204,7 +225,7 @@ impl ErrorStream {
     /// Adds text that need not end its line.
     fn append(&mut self, pieces: &[(Style, &str)]) -> io::Result<()> {
         if !self.rich {
-            let painted: String = pieces.iter().map(|(style, text)| self.paint(*style, text)).collect();
+            let painted: String = pieces.iter().map(|(style, text)| self.paint(style, text)).collect();
             if let Some((_, last)) = pieces.iter().rfind(|(_, text)| !text.is_empty()) {
                 self.line_open = !last.ends_with('\n');
             }
@@ -216,7 +237,7 @@ impl ErrorStream {
                 let line = part.strip_suffix('\n');
                 match self.live.open.last_mut().filter(|(last, _)| last == style) {
                     Some((_, open)) => open.push_str(line.unwrap_or(part)),
-                    None => self.live.open.push((*style, line.unwrap_or(part).to_owned())),
+                    None => self.live.open.push((style.clone(), line.unwrap_or(part).to_owned())),
                 }
                 if line.is_some() {
                     lines.push_str(&self.close_line());
@@ -226,7 +247,7 @@ impl ErrorStream {
         if lines.is_empty() { self.draw_soon() } else { self.write(&lines) }
     }
 
-    fn paint(&self, style: Style, text: &str) -> String {
+    fn paint(&self, style: &Style, text: &str) -> String {
         if self.look.color { style.paint(text) } else { text.to_owned() }
     }
 
@@ -282,6 +303,7 @@ impl Terminal {
         Self {
             info,
             out_color: !set(&environment.no_color) && (forced || !dumb && info.stdout.is_terminal()),
+            has_hyperlinks: hyperlink::are_shown(environment),
             rich,
             out: Mutex::new(out),
             err,
@@ -309,6 +331,11 @@ impl Terminal {
     /// Checks whether standard output is coloured.
     pub fn has_output_color(&self) -> bool {
         self.out_color
+    }
+
+    /// Checks whether links on standard output hide their addresses.
+    pub(super) fn has_hyperlinks(&self) -> bool {
+        self.has_hyperlinks
     }
 
     /// Returns the view of a diff or a command that fits on the screen together with `rows_around` rows.
@@ -344,10 +371,11 @@ impl Terminal {
     }
 
     fn eprintln_locked(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
-        let start = err.close_line();
+        let mut block = err.close_line();
         let text = sanitize(text);
         let text = if self.rich { wrap_words(&text, usize::from(self.width())) } else { text };
-        let block = format!("{start}{}\n", err.paint(style, &text));
+        paint_row(&mut block, &vec![(style, text.into_owned())], err.look.color);
+        block.push('\n');
         err.write(&block)
     }
 
@@ -359,7 +387,7 @@ impl Terminal {
         let mut err = self.lock_err();
         let mut block = err.close_line();
         for row in rows {
-            block.extend(row.iter().map(|(style, text)| err.paint(*style, &sanitize(text))));
+            block.extend(row.iter().map(|(style, text)| err.paint(style, &sanitize(text))));
             block.push('\n');
         }
         err.write(&block)
@@ -400,7 +428,7 @@ impl Terminal {
     /// As [`print`](Self::print).
     pub fn print_lines(&self, lines: &[(Style, &str)]) -> io::Result<PrintOutcome> {
         let painted = lines.iter().map(|(style, line)| {
-            let style = if self.out_color { *style } else { Style::Plain };
+            let style = if self.out_color { style } else { &Style::Plain };
             format!("{}\n", style.paint(&sanitize_prose(line)))
         });
         self.deliver(&painted.collect::<String>())
@@ -412,13 +440,13 @@ impl Terminal {
     /// # Errors
     /// As [`print`](Self::print).
     pub fn print_spans(&self, spans: &[(Style, &str)]) -> io::Result<PrintOutcome> {
-        let style = |style: Style| if self.out_color { style } else { Style::Plain };
+        let style = |style: &Style| if self.out_color { style.clone() } else { Style::Plain };
         if self.has_live_output() {
-            let clean: Vec<_> = spans.iter().map(|(of, text)| (style(*of), sanitize_prose(text))).collect();
-            let clean: Vec<_> = clean.iter().map(|(style, text)| (*style, text.as_ref())).collect();
+            let clean: Vec<_> = spans.iter().map(|(of, text)| (style(of), sanitize_prose(text))).collect();
+            let clean: Vec<_> = clean.iter().map(|(style, text)| (style.clone(), text.as_ref())).collect();
             return self.lock_err().append(&clean).map(|()| PrintOutcome::Written);
         }
-        let painted = spans.iter().map(|(of, text)| style(*of).paint(&sanitize_prose(text)));
+        let painted = spans.iter().map(|(of, text)| style(of).paint(&sanitize_prose(text)));
         self.deliver(&painted.collect::<String>())
     }
 

@@ -1,7 +1,6 @@
 //! The table of the languages whose code has colours.
 
 use super::{Kind, Language, Span, Start};
-use crate::streams::Style;
 
 const PLAIN: Language = Language {
     names: &[],
@@ -14,12 +13,12 @@ const PLAIN: Language = Language {
 };
 
 const fn comment(begin: &'static str, end: &'static str, start: Start) -> Span {
-    Span { begin, end, style: Style::Dim, start, has_escapes: false, spans_lines: !end.is_empty() }
+    Span { begin, end, is_comment: true, start, has_escapes: false, spans_lines: !end.is_empty() }
 }
 
 /// A string of one line, with escapes.
 const fn text(begin: &'static str, end: &'static str) -> Span {
-    Span { begin, end, style: Style::Literal, start: Start::Anywhere, has_escapes: true, spans_lines: false }
+    Span { begin, end, is_comment: false, start: Start::Anywhere, has_escapes: true, spans_lines: false }
 }
 
 /// A string of several lines, with escapes.

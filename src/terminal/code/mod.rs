@@ -50,7 +50,7 @@ struct Span {
     begin: &'static str,
     /// Empty if it ends with the line.
     end: &'static str,
-    style: Style,
+    is_comment: bool,
     start: Start,
     /// Whether a backslash takes the next character in.
     has_escapes: bool,
@@ -169,7 +169,7 @@ impl<'a> Line<'a> {
             return None;
         }
         if let Some(span) = self.span_here() {
-            self.push(span.style, span.begin.len());
+            self.push(span.style(), span.begin.len());
             return self.end_span(span, span.begin.len());
         }
         if self.language.kind == Kind::Shell && self.rest().starts_with("<<") {
@@ -246,8 +246,8 @@ impl<'a> Line<'a> {
     /// Gives the rest of a span its style; `begin` bytes of it stand before. Returns the span if it does not end on this line.
     fn end_span(&mut self, span: &'static Span, begin: usize) -> Option<&'static Span> {
         let size = span.size_in(self.rest());
-        self.push(span.style, size.unwrap_or(self.rest().len()));
-        let is_quoted_key = begin > 0 && span.style == Style::Literal && self.value_after(0).is_some();
+        self.push(span.style(), size.unwrap_or(self.rest().len()));
+        let is_quoted_key = begin > 0 && !span.is_comment && self.value_after(0).is_some();
         if let Some((style, _)) = self.row.last_mut().filter(|_| is_quoted_key) {
             *style = Style::Constant;
         }
@@ -299,6 +299,10 @@ impl Language {
 }
 
 impl Span {
+    fn style(&self) -> Style {
+        if self.is_comment { Style::Dim } else { Style::Literal }
+    }
+
     /// Returns the bytes of `text` up to the end of the span, and with it; `None` if `text` does not contain the end.
     fn size_in(&self, text: &str) -> Option<usize> {
         if self.end.is_empty() {
