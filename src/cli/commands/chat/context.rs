@@ -8,6 +8,7 @@ use agent_messages::ContextRow;
 use agent_run::error::AppResult;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_session::context_window::{PromptPart, composition};
+use std::cmp::Reverse;
 
 impl Conversation<'_> {
     /// Shows what the next prompt consists of, and how much of the window it takes.
@@ -25,7 +26,7 @@ impl Conversation<'_> {
             .map(|(part, tokens)| ContextRow { name: name(&part), tokens })
             .collect();
         rows.push(ContextRow { name: "definitions of tools".to_owned(), tokens: context.tools });
-        rows.sort_by(|one, other| other.tokens.cmp(&one.tokens));
+        rows.sort_by_key(|row| Reverse(row.tokens));
         self.say(&messages::context_page(&rows, context.prompt, context.window));
         Ok(())
     }

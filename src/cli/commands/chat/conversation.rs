@@ -171,8 +171,6 @@ pub struct Conversation<'a> {
     pub later: VecDeque<String>,
     /// The row below the input.
     pub footer: String,
-    /// Whether a slash command has changed an option of the next message during the run.
-    pub is_changed: bool,
     /// The running command that the user typed after `!`.
     own_commands: ForegroundCommands,
 }
@@ -200,7 +198,6 @@ impl<'a> Conversation<'a> {
             queues: false,
             later: VecDeque::new(),
             footer: String::new(),
-            is_changed: false,
             own_commands: ForegroundCommands::followed(),
         }
     }
@@ -435,7 +432,6 @@ impl<'a> Conversation<'a> {
     async fn while_typing<T>(&mut self, keyboard: &mut Keyboard, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(QUEUE_TICK);
-        self.is_changed = false;
         self.app.terminal.set_title(messages::TITLE_WORKS);
         let done = 'work: loop {
             let input = {
@@ -594,10 +590,8 @@ impl<'a> Conversation<'a> {
         let is_long = result.output.text().lines().count() >= MIN_PLAN_LINES;
         let is_planned = is_long && settings.agent.name == PLAN && result.status == Status::Success;
         self.result = Some(result);
-        self.footer = self.footer_of(&settings);
-        if std::mem::take(&mut self.is_changed)
-            && let Err(error) = self.refresh_footer()
-        {
+        // An option of the next message may have changed meanwhile.
+        if let Err(error) = self.refresh_footer() {
             self.app.report_error(&error);
         }
         match self.what_waits(was_interrupted, keyboard) {

@@ -297,7 +297,6 @@ impl Conversation<'_> {
         match loaded {
             Ok(loaded) => {
                 self.footer = self.footer_of(&loaded.settings);
-                self.is_changed = true;
                 Ok(loaded.settings)
             }
             Err(error) => {
