@@ -127,6 +127,27 @@ pub fn rewound(number: &str, session: &str) -> String {
     )
 }
 
+/// Error of `/copy` at a terminal that shows no sequences, and for a text that is too long.
+pub const CHAT_CANNOT_COPY: &str =
+    "this terminal has no clipboard that can be reached, or the answer is longer than 74,994 bytes";
+
+/// Answer to `/copy`.
+pub fn chat_copied(lines: usize) -> String {
+    format!("{} given to the clipboard of the terminal, if it allows that (OSC 52)", pluralize(lines, "line"))
+}
+
+/// Beginning of the row below the input in the normal mode of vi.
+pub const VI_NORMAL: &str = "  NORMAL";
+
+/// Answer to `/thinking`.
+pub fn chat_thoughts(shows: bool) -> &'static str {
+    if shows {
+        "thoughts of the model are shown with the next message, where its provider returns them"
+    } else {
+        "thoughts of the model are no longer shown"
+    }
+}
+
 /// Answer to `/new`.
 pub const CHAT_NEW_SESSION: &str =
     "a new session begins with the next message; /resume continues the one before";

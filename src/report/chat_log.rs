@@ -2,6 +2,7 @@
 //! line on standard error.
 
 use crate::human_log::HumanLog;
+use agent_config::verbosity::Verbosity;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
 use agent_core::run_result::{InstructionFile, RunResult};
@@ -29,6 +30,8 @@ pub struct ChatMemory(Rc<RefCell<Shown>>);
 struct Shown {
     /// Whether a run has made a step.
     has_run: bool,
+    /// Whether the thoughts of the model are shown.
+    shows_thoughts: bool,
     notices: BTreeSet<String>,
     /// Titles and whole outputs of calls, the last one first.
     outputs: VecDeque<(String, Vec<Row>)>,
@@ -43,6 +46,13 @@ impl ChatMemory {
     /// Whether a run of this conversation has made a step.
     pub fn has_run(&self) -> bool {
         self.0.borrow().has_run
+    }
+
+    /// Shows the thoughts of the model from the next message on, or no longer; returns which.
+    pub fn toggle_thoughts(&self) -> bool {
+        let shows = &mut self.0.borrow_mut().shows_thoughts;
+        *shows = !*shows;
+        *shows
     }
 
     fn add_output(&self, title: String, rows: Vec<Row>) {
@@ -75,7 +85,10 @@ pub struct ChatLog {
 
 impl ChatLog {
     /// Creates a sink on `terminal` that passes what it does not print itself to `log`, except notices that were shown before.
-    pub fn new(terminal: Arc<Terminal>, log: HumanLog, memory: ChatMemory) -> Self {
+    pub fn new(terminal: Arc<Terminal>, mut log: HumanLog, memory: ChatMemory) -> Self {
+        if memory.0.borrow().shows_thoughts {
+            log.show_thoughts_from(Verbosity::Human);
+        }
         Self { terminal, log, memory, has_begun: false }
     }
 
@@ -118,6 +131,7 @@ impl EventSink for ChatLog {
         match &record.event {
             Event::ModelResponse { purpose, message, finish, .. } if self.log.answer.is_on_output() => {
                 if !purpose.is_internal() {
+                    self.log.thoughts(message)?;
                     self.log.answer.push_whole(&message.joined_text())?;
                 }
                 self.log.answer.end_answer();

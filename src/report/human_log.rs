@@ -44,6 +44,8 @@ pub struct HumanLog {
     named_call: Option<String>,
     /// The least verbosity at which an answer is shown while it arrives.
     answer_detail: Verbosity,
+    /// The least verbosity at which thoughts of the model are shown.
+    thought_detail: Verbosity,
     /// The text of the model.
     pub(super) answer: AnswerText,
     /// Whether the current reasoning was streamed.
@@ -77,6 +79,7 @@ impl HumanLog {
             location: None,
             max_steps: 0,
             answer_detail: Verbosity::Human,
+            thought_detail: Verbosity::Info,
             calls: HashMap::new(),
             named_call: None,
             thought_shown: false,
@@ -97,6 +100,11 @@ impl HumanLog {
     #[must_use]
     pub fn name_commands(self, names_commands: bool) -> Self {
         Self { names_commands, ..self }
+    }
+
+    /// Shows the thoughts of the model at this verbosity and higher ones.
+    pub(super) fn show_thoughts_from(&mut self, detail: Verbosity) {
+        self.thought_detail = detail;
     }
 
     pub(super) fn language(&self) -> Language {
@@ -151,13 +159,19 @@ impl HumanLog {
         self.log(Verbosity::Warn, Style::Warning, &line)
     }
 
+    /// Prints the thoughts of an answer, unless they were printed while they arrived.
+    pub(super) fn thoughts(&mut self, message: &Message) -> io::Result<()> {
+        let thoughts = message.joined_thinking();
+        if std::mem::take(&mut self.thought_shown) || thoughts.trim().is_empty() {
+            return Ok(());
+        }
+        self.piece(self.thought_detail, thoughts.trim_end())
+    }
+
     fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
         let calls = message.tool_calls().count();
         let text = message.joined_text();
-        let thoughts = message.joined_thinking();
-        if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
-            self.piece(Verbosity::Info, thoughts.trim_end())?;
-        }
+        self.thoughts(message)?;
         let least = if calls > 0 { Verbosity::Human } else { self.answer_detail };
         if (calls > 0 || self.answer.is_on_output()) && self.detail <= least {
             self.answer.push_whole(&text)?;
@@ -424,7 +438,7 @@ impl EventSink for HumanLog {
             Event::TextDelta { text } => self.answer.push(text),
             Event::ThinkingDelta { text } => {
                 self.thought_shown = true;
-                self.piece(Verbosity::Info, text)
+                self.piece(self.thought_detail, text)
             }
             event @ Event::ModelResponse { .. } => self.model_response(event),
             Event::ModelFailed { failure, .. } => self.model_failed(failure),

@@ -6,7 +6,7 @@ use super::sanitize::{char_columns, columns};
 use super::streams::Style;
 use agent_messages as messages;
 use rustyline::line_buffer::{ChangeListener, DeleteListener, Direction, LineBuffer};
-use rustyline::{At, Word};
+use rustyline::{At, Movement, Word};
 use terminput::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Maximum bytes of a text; more is not taken.
@@ -225,6 +225,93 @@ impl InputLine {
             self.killed = std::mem::take(killed);
         }
         true
+    }
+
+    /// Moves the cursor.
+    pub fn go(&mut self, movement: &Movement) {
+        self.is_typing = false;
+        let buffer = &mut self.buffer;
+        match *movement {
+            Movement::BackwardChar(count) => drop(buffer.move_backward(count)),
+            Movement::ForwardChar(count) => drop(buffer.move_forward(count)),
+            Movement::BeginningOfLine => drop(buffer.move_home()),
+            Movement::EndOfLine => drop(buffer.move_end()),
+            Movement::ViFirstPrint => {
+                buffer.move_home();
+                let rest = buffer.as_str().get(buffer.pos()..).unwrap_or_default();
+                let blanks = rest.find(|char: char| !matches!(char, ' ' | '\t')).unwrap_or_default();
+                buffer.set_pos(buffer.pos() + blanks);
+            }
+            Movement::BackwardWord(count, word) => drop(buffer.move_to_prev_word(word, count)),
+            Movement::ForwardWord(count, at, word) => drop(buffer.move_to_next_word(at, word, count)),
+            Movement::ViCharSearch(count, search) => drop(buffer.move_to(search, count)),
+            Movement::BeginningOfBuffer => drop(buffer.move_buffer_start()),
+            Movement::EndOfBuffer => drop(buffer.move_buffer_end()),
+            // The others are no movements, or have keys of their own.
+            _ => {}
+        }
+    }
+
+    /// Removes the text that a movement passes.
+    pub fn kill(&mut self, movement: &Movement) {
+        self.record(false);
+        let mut killed = Killed::default();
+        self.buffer.kill(movement, &mut killed);
+        if !killed.0.is_empty() {
+            self.killed = killed;
+        }
+    }
+
+    /// Copies the text that a movement passes.
+    pub fn copy(&mut self, movement: &Movement) {
+        if let Some(text) = self.buffer.copy(movement) {
+            self.killed = Killed(text);
+        }
+    }
+
+    /// Inserts what was removed or copied `count` times, behind the character at the cursor or before it.
+    pub fn put(&mut self, is_behind: bool, count: usize) {
+        if is_behind {
+            self.buffer.move_forward(1);
+        }
+        let text = self.killed.0.clone();
+        if text.len().saturating_mul(count) <= MAX_BYTES {
+            self.insert(&text.repeat(count));
+            self.buffer.move_backward(1);
+        }
+    }
+
+    /// Replaces `count` characters of the line from the cursor on by `with`.
+    pub fn replace_chars(&mut self, with: char, count: usize) {
+        self.change_chars(count, |_| with.to_string());
+        self.buffer.move_backward(1);
+    }
+
+    /// Changes between small and capital letters.
+    pub fn toggle_case(&mut self, count: usize) {
+        self.change_chars(count, |char| {
+            if char.is_lowercase() { char.to_uppercase().collect() } else { char.to_lowercase().collect() }
+        });
+    }
+
+    /// Changes `count` characters of the line from the cursor on; the cursor stands behind them.
+    fn change_chars(&mut self, count: usize, change: impl Fn(char) -> String) {
+        self.record(false);
+        let from = self.buffer.pos();
+        let rest = self.buffer.as_str().get(from..).unwrap_or_default();
+        let chars: String = rest.chars().take_while(|char| *char != '\n').take(count).collect();
+        let changed: String = chars.chars().map(change).collect();
+        self.buffer.replace(from..from + chars.len(), &changed, &mut Ignored);
+    }
+
+    /// Moves the cursor from the end of a line onto its last character, where it stands in the normal mode of vi.
+    pub fn settle(&mut self) {
+        let (text, at) = (self.buffer.as_str(), self.buffer.pos());
+        let is_at_end = text.get(at..).is_none_or(|rest| rest.is_empty() || rest.starts_with('\n'));
+        let is_at_start = text.get(..at).is_none_or(|before| before.is_empty() || before.ends_with('\n'));
+        if is_at_end && !is_at_start {
+            self.buffer.move_backward(1);
+        }
     }
 
     /// Records the text before a change, for [`undo`](Self::undo).

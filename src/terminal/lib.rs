@@ -15,6 +15,7 @@ mod reader_gone;
 mod sanitize;
 mod spinner;
 mod streams;
+mod vi;
 
 pub use agent_text::{invisible::needs_escape, lines::one_line};
 pub use hyperlink::Link;

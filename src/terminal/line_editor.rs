@@ -6,6 +6,7 @@ use super::live::InputView;
 use super::preview::Row;
 use super::prompt::read_line;
 use super::streams::{Style, Terminal};
+use super::vi::{Vi, ViKey};
 use agent_messages as messages;
 use rustix::process::{Signal, kill_current_process_group};
 use rustyline::config::Config;
@@ -37,6 +38,8 @@ pub enum Input {
     Line(String),
     /// A line that waits for the end of the work: Alt+Enter while the program works.
     Later(String),
+    /// The path of an image was pasted.
+    Image(PathBuf),
     /// Ctrl+O.
     ShowOutput,
     /// Ctrl+G, with the text so far.
@@ -87,6 +90,8 @@ pub trait Completion {
     fn paths(&self, typed: &str) -> Vec<Candidate>;
     /// Returns the candidates for the last word of a line that begins with a command.
     fn values(&self, line: &str) -> Vec<Candidate>;
+    /// Returns the image whose path is all of a pasted text, as when a file is dropped on the terminal.
+    fn image(&self, pasted: &str) -> Option<PathBuf>;
 }
 
 /// Options of a [`LineEditor`].
@@ -97,6 +102,8 @@ pub struct LineEditorOptions {
     pub may_store: Box<dyn Fn(&str) -> bool + Send>,
     /// Finds candidates for the menu.
     pub completion: Box<dyn Completion>,
+    /// Whether keys are those of vi.
+    pub is_vi: bool,
 }
 
 /// Candidates that are shown, and which of them is selected.
@@ -117,6 +124,8 @@ struct Search {
 /// Editor of one line after another.
 pub struct LineEditor {
     line: InputLine,
+    /// The modes of vi, if keys are those of vi.
+    vi: Option<Vi>,
     keys: Keys,
     modes: Arc<SavedModes>,
     options: LineEditorOptions,
@@ -152,6 +161,7 @@ impl LineEditor {
         };
         Ok(Self {
             line: InputLine::default(),
+            vi: options.is_vi.then(Vi::default),
             keys: Keys::default(),
             modes,
             options,
@@ -283,7 +293,12 @@ impl LineEditor {
                 below.push(vec![(Style::Dim, format!("  {}", messages::menu_more(more)))]);
             }
         } else if !self.footer.is_empty() {
-            below.push(self.footer.clone());
+            let mode = self
+                .vi
+                .as_ref()
+                .filter(|vi| vi.is_normal())
+                .map(|_| (Style::Bold, messages::VI_NORMAL.to_owned()));
+            below.push(mode.into_iter().chain(self.footer.clone()).collect());
         }
         terminal.show_input(Some(InputView { rows, cursor, below }));
     }
@@ -292,6 +307,9 @@ impl LineEditor {
         let key = match event {
             Event::Paste(text) => {
                 self.search = None;
+                if let Some(image) = self.options.completion.image(&text) {
+                    return Some(Input::Image(image));
+                }
                 self.line.paste(&text);
                 self.update_menu();
                 return None;
@@ -302,6 +320,15 @@ impl LineEditor {
         if self.search.is_some() && self.press_in_search(key) {
             return None;
         }
+        let key = match self.vi.as_mut().and_then(|vi| vi.press(key, &mut self.line)) {
+            Some(ViKey::Used) => {
+                self.shown = None;
+                self.menu = None;
+                return None;
+            }
+            Some(ViKey::As(key)) => key,
+            None => key,
+        };
         if let KeyCode::Char(char) = key.code
             && key.modifiers.contains(KeyModifiers::CTRL)
             && let ControlFlow::Break(input) = self.press_ctrl(char, terminal, activity)
@@ -324,6 +351,7 @@ impl LineEditor {
             KeyCode::Tab if key.modifiers.contains(KeyModifiers::SHIFT) => return Some(Input::ChangeMode),
             KeyCode::Tab => self.tab(),
             KeyCode::Esc if self.menu.take().is_some() => {}
+            KeyCode::Esc if self.vi.as_mut().is_some_and(|vi| vi.escape(&mut self.line)) => {}
             KeyCode::Esc if activity == Activity::Works => return Some(Input::Stop),
             _ => {
                 if self.line.press(key) {
@@ -400,6 +428,9 @@ impl LineEditor {
 
     fn clear(&mut self) {
         self.line.clear();
+        if let Some(vi) = &mut self.vi {
+            vi.insert();
+        }
         (self.menu, self.shown, self.search) = (None, None, None);
     }
 
@@ -602,6 +633,10 @@ mod tests {
         fn values(&self, _: &str) -> Vec<Candidate> {
             vec!["value".to_owned().into()]
         }
+
+        fn image(&self, _: &str) -> Option<PathBuf> {
+            None
+        }
     }
 
     fn typed(keys: &[KeyEvent]) -> String {
@@ -610,6 +645,7 @@ mod tests {
             history: directory.path().join("history"),
             may_store: Box::new(|_| true),
             completion: Box::new(Paths),
+            is_vi: false,
         };
         let mut editor = LineEditor::new(options, Arc::new(SavedModes::save())).unwrap();
         editor.store("ls");

@@ -1,12 +1,17 @@
 //! Calls a user who looks elsewhere, and names the window.
 
 use super::streams::Terminal;
+use agent_text::invisible::needs_escape;
 use agent_text::lines::one_line;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum characters of a title and of a notification.
 const MAX_CHARS: usize = 120;
+/// Maximum bytes of a copied text: what terminals accept in one sequence is at least 100,000 bytes in base64 (tmux, hterm).
+const MAX_COPIED_BYTES: usize = 74_994;
 /// Store and restore the title of the window (xterm control sequences, XTWINOPS 22 and 23).
 const STORE_TITLE: &str = "\x1b[22;2t";
 const RESTORE_TITLE: &str = "\x1b[23;2t";
@@ -81,5 +86,17 @@ impl Terminal {
             Notification::Osc777 => format!("\x1b]777;notify;agent;{text}\x07"),
         };
         self.write_sequence(&sequence);
+    }
+
+    /// Puts `text` on the clipboard of the terminal, without characters that could act there when it is pasted (OSC 52 of xterm). Returns
+    /// false if this terminal shows no sequences or the text is too long for it.
+    pub fn copy(&self, text: &str) -> bool {
+        let plain: String =
+            text.chars().filter(|char| matches!(char, '\n' | '\t') || !needs_escape(*char)).collect();
+        let is_possible = self.has_icons() && plain.len() <= MAX_COPIED_BYTES;
+        if is_possible {
+            self.write_sequence(&format!("\x1b]52;c;{}\x07", STANDARD.encode(plain)));
+        }
+        is_possible
     }
 }

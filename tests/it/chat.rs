@@ -1568,6 +1568,67 @@ fn u06_the_share_of_the_window_and_the_cost_are_seen_and_context_says_what_fills
 }
 
 #[test]
+fn u17_the_answer_is_copied_and_thoughts_are_shown_on_request() {
+    let (lab, text) = (Lab::new(), "a \u{1b}[31mred\nanswer");
+    let thinks = |text: &str| json!({"thinking": "I had a thought", "text": text});
+    let server = Server::turns([thinks(text), thinks("second"), thinks("third")]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("/copy\r");
+    chat.see("the error", |text| text.contains("no message was sent yet"));
+    chat.types("one\rtwo");
+    chat.see("the answer", |text| text.contains("answer\n") && input(text).contains("two"));
+    chat.types("\u{15}/copy\r");
+    chat.see("the copy", |text| text.contains("2 lines given to the clipboard"));
+    // Without the escape character: "a [31mred\nanswer".
+    chat.wait("the sequence", |text| text.contains("\u{1b}]52;c;YSBbMzFtcmVkCmFuc3dlcg==\u{7}"));
+    chat.types("/thinking\rtwo\r");
+    let seen = chat.see("the answer", |text| text.contains("\nsecond\n"));
+    assert_eq!(seen.matches("I had a thought").count(), 1, "{seen}");
+    chat.types("/thinking\rthree\r");
+    let seen = chat.see("the answer", |text| text.contains("\nthird\n"));
+    assert_eq!(seen.matches("I had a thought").count(), 1, "{seen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u17_the_path_of_an_image_that_is_dropped_attaches_it() {
+    let lab = Lab::new().file("a shot.png", crate::images::png(640, 480, 500));
+    let server = Server::turns([json!({"text": "seen"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("what is");
+    let path = lab.ws().join("a shot.png").display().to_string().replace(' ', "\\ ");
+    chat.types(&format!("\u{1b}[200~{path}\u{1b}[201~"));
+    chat.see("the image", |text| text.contains("a shot.png") && input(text) == "> what is");
+    chat.types(" this\r");
+    chat.see("the answer", |text| text.contains("\nseen\n"));
+    assert!(server.requests()[0].body.to_string().contains("image/png;base64,"));
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u17_the_keys_can_be_those_of_vi() {
+    let lab = Lab::new().config("chat: {editing: vi}\n");
+    let server = Server::turns([json!({"text": "done"}), json!({"text": "again"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("fix the tset\u{1b}");
+    chat.see("the mode", |text| text.contains("\n  NORMAL"));
+    chat.types("bcwtest\r");
+    chat.see("the answer", |text| text.contains("\ndone\n") && !text.contains("NORMAL"));
+    assert_eq!(user_messages(&server.requests()[0]), ["\"fix the test\""]);
+    chat.types("and\u{1b}k");
+    chat.see("the history", |text| input(text) == "> fix the test");
+    chat.types("\r");
+    chat.see("the answer", |text| text.contains("\nagain\n"));
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
 fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
     let lab = Lab::new().file("src/parse_dates.py", "").file("docs/notes.md", "");
     let server = Server::turns([json!({"text": "done"})]);

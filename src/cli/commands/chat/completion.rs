@@ -39,6 +39,9 @@ const TITLE_CHARS: usize = 60;
 /// Maximum number of files that are searched for a name.
 const MAX_FILES: usize = 20_000;
 
+/// Endings of the names of images.
+const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
 /// The completion of commands, values and paths in a conversation.
 pub struct ChatCompletion {
     commands: Vec<Candidate>,
@@ -200,6 +203,14 @@ impl Completion for ChatCompletion {
             _ => Vec::new(),
         }
     }
+
+    fn image(&self, pasted: &str) -> Option<PathBuf> {
+        let words = shlex::split(pasted.trim())?;
+        let [path] = words.as_slice() else { return None };
+        let path = self.directory.join(path.strip_prefix("file://").unwrap_or(path));
+        let kind = path.extension()?.to_str()?.to_ascii_lowercase();
+        (IMAGES.contains(&kind.as_str()) && path.is_file()).then_some(path)
+    }
 }
 
 fn mode(mode: Mode) -> Candidate {
@@ -290,5 +301,12 @@ mod tests {
         assert!(texts(completion.values("/model gpt-4.1-mi")).contains(&"openai/gpt-4.1-mini".to_owned()));
         assert_eq!(texts(completion.paths("mdl")), ["src/model.rs"], "letters in this order");
         assert!(completion.paths("../").is_empty());
+        let image = dir.path().join("two words.gif");
+        for pasted in [r"two\ words.gif ", "'two words.gif'", &format!("'file://{}'", image.display())] {
+            assert_eq!(completion.image(pasted).as_ref(), Some(&image), "{pasted}");
+        }
+        for pasted in ["gone.gif", "src/main.rs", "see 'two words.gif'", "src", "'"] {
+            assert_eq!(completion.image(pasted), None, "{pasted}");
+        }
     }
 }

@@ -484,6 +484,11 @@ impl<'a> Conversation<'a> {
                     self.app.report_error(&error);
                 }
             }
+            Input::Image(path) => {
+                if let Err(error) = self.attach([path]) {
+                    self.app.report_error(&error);
+                }
+            }
             Input::ChangeMode => {
                 self.change_mode();
                 keyboard.set_footer(self.footer.clone());

@@ -1,7 +1,7 @@
 //! Input of the user in a conversation, at the prompt and during a run.
 
 use super::completion::{ChatCompletion, Sessions};
-use agent_config::chat::ChatNotification;
+use agent_config::chat::{ChatNotification, Editing};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
@@ -51,6 +51,7 @@ impl Keyboard {
                 directory,
                 Sessions::new(app, settings, Rc::clone(&session)),
             )),
+            is_vi: settings.chat.editing == Editing::Vi,
         };
         let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
         let at_exit = (Arc::clone(&app.terminal), Arc::clone(&modes));

@@ -223,6 +223,12 @@ impl<'a> Chat<'a> {
                 self.keyboard.show_sent(line.trim());
                 self.handle_line(line.trim())
             }
+            Input::Image(path) => {
+                if let Err(error) = self.conversation.attach([path]) {
+                    self.conversation.app.report_error(&error);
+                }
+                Next::Prompt
+            }
             Input::ChangeMode => {
                 self.conversation.change_mode();
                 Next::Prompt

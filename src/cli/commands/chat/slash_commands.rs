@@ -13,6 +13,7 @@ use agent_journal::session_store::SessionStore;
 use agent_llm::model_table::{built_in_models, look_up};
 use agent_messages as messages;
 use agent_process::editor::run_editor;
+use agent_report::chat_log::ChatMemory;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::input_images::InputImages;
@@ -26,7 +27,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 29] = [
+const COMMANDS: [(&str, &str, &str); 31] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -50,6 +51,8 @@ const COMMANDS: [(&str, &str, &str); 29] = [
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
     ("clear", "", "start a new session, as /new"),
+    ("copy", "", "copy the last answer to the clipboard"),
+    ("thinking", "", "show the thoughts of the model, or no longer"),
     ("queue", "[clear]", "show what waits for the agent, or remove it"),
     ("status", "", "show model, agent, mode, directory and session"),
     ("image", "[FILE …|clear]", "attach images to the next message, list them, or remove them"),
@@ -146,6 +149,11 @@ impl Conversation<'_> {
                 self.refresh_footer()?;
                 self.say(messages::CHAT_NEW_SESSION);
             }
+            "copy" => self.copy()?,
+            "thinking" => {
+                let shows = self.request.chat.as_ref().is_some_and(ChatMemory::toggle_thoughts);
+                self.say(messages::chat_thoughts(shows));
+            }
             "queue" => self.show_waiting(arguments)?,
             "status" => self.show_status()?,
             "image" => self.attach_images(arguments)?,
@@ -237,22 +245,38 @@ impl Conversation<'_> {
         Ok(())
     }
 
+    /// Copies the last answer to the clipboard.
+    fn copy(&self) -> AppResult<()> {
+        let Some(result) = &self.result else { return Err(usage(messages::CHAT_NO_MESSAGE)) };
+        let answer = result.output.text();
+        if !self.app.terminal.copy(&answer) {
+            return Err(usage(messages::CHAT_CANNOT_COPY));
+        }
+        self.say(&messages::chat_copied(answer.lines().count()));
+        Ok(())
+    }
+
     /// Attaches the images whose files `arguments` names to the next message, and lists what is attached.
     fn attach_images(&mut self, arguments: &str) -> AppResult<()> {
         let Some(files) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         if arguments == "clear" {
             self.request.images.clear();
         } else {
-            let files = self.request.images.iter().cloned().chain(files.into_iter().map(PathBuf::from));
-            let files: Vec<PathBuf> = files.collect();
-            let images = InputImages::read(&files)?;
-            self.request.images = files;
-            for image in images.images() {
-                self.say(&messages::image_label(image, Language::En));
-            }
+            self.attach(files.into_iter().map(PathBuf::from))?;
         }
         if self.request.images.is_empty() {
             self.say(messages::CHAT_NO_IMAGE);
+        }
+        Ok(())
+    }
+
+    /// Attaches images to the next message, and lists what is attached.
+    pub fn attach(&mut self, files: impl IntoIterator<Item = PathBuf>) -> AppResult<()> {
+        let files: Vec<PathBuf> = self.request.images.iter().cloned().chain(files).collect();
+        let images = InputImages::read(&files)?;
+        self.request.images = files;
+        for image in images.images() {
+            self.say(&messages::image_label(image, Language::En));
         }
         Ok(())
     }
