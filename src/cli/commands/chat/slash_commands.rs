@@ -114,13 +114,7 @@ impl Conversation<'_> {
                     self.undo_points.extend(self.undone_points.pop());
                 }
             }
-            "compact" => match self.session {
-                Some(_) => {
-                    self.compact = true;
-                    self.say(messages::CHAT_COMPACTS);
-                }
-                None => return Err(usage(messages::CHAT_NO_SESSION)),
-            },
+            "compact" => self.compact_before_next()?,
             "undo" => self.undo()?,
             "out" => {
                 let number = if arguments.is_empty() { Ok(1) } else { arguments.parse::<usize>() };
@@ -128,13 +122,7 @@ impl Conversation<'_> {
                 self.show_output(back.ok_or_else(|| usage(messages::CHAT_NO_OUTPUT))?)?;
             }
             "context" => self.show_context()?,
-            "cost" => match &self.result {
-                Some(result) => {
-                    let text = messages::costs(&result.cost, result.usage, Language::En);
-                    self.say(&text);
-                }
-                None => self.say(messages::CHAT_NO_MESSAGE),
-            },
+            "cost" => self.show_cost(),
             "skills" | "memory" => {
                 self.dispatch(&[name], arguments)?;
             }
@@ -243,6 +231,22 @@ impl Conversation<'_> {
         // A terminal that is gone is noticed by the next prompt.
         drop(self.app.terminal.eprint_rows(&rows));
         Ok(())
+    }
+
+    fn compact_before_next(&mut self) -> AppResult<()> {
+        if self.session.is_none() {
+            return Err(usage(messages::CHAT_NO_SESSION));
+        }
+        self.compact = true;
+        self.say(messages::CHAT_COMPACTS);
+        Ok(())
+    }
+
+    fn show_cost(&self) {
+        match &self.result {
+            Some(result) => self.say(&messages::costs(&result.cost, result.usage, Language::En)),
+            None => self.say(messages::CHAT_NO_MESSAGE),
+        }
     }
 
     /// Copies the last answer to the clipboard.
