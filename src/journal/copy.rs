@@ -2,6 +2,7 @@
 
 use crate::blobs::BlobStore;
 use crate::images::IMAGES_DIR;
+use crate::labels::write_labels;
 use crate::read;
 use crate::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
 use crate::write::encode_with_blobs;
@@ -58,8 +59,10 @@ impl SessionStore {
             Some(step) => up_to_step(&contents.records, step).to_vec(),
             None => contents.records,
         };
+        let labels = self.labels(id);
         let (outputs, images) = (self.outputs_dir(id)?, self.images_dir(id)?);
         self.create_from_records(new, &rewrite_for_session(records, new), |dir| {
+            write_labels(dir, &labels)?;
             copy_files(&outputs, &dir.join("outputs"))?;
             copy_files(&images, &dir.join(IMAGES_DIR))
         })

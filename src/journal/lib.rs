@@ -9,6 +9,7 @@ pub mod file_history;
 pub mod images;
 pub mod interrupted_calls;
 pub mod kept_results;
+pub mod labels;
 pub mod memory;
 pub mod offered_tools;
 pub mod played_turns;

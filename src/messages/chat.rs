@@ -33,12 +33,6 @@ pub const CALL_QUESTION: &str = "a question waits";
 /// Calls the user at the end of a message.
 pub const CALL_END: &str = "the agent is done";
 
-/// A session in the menu of `/resume`.
-pub fn session_in_menu(age: &str, steps: u32, cost: Option<&str>, title: &str) -> String {
-    let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
-    format!("{age} · {}{cost} · {title}", count(steps, "step"))
-}
-
 /// Warning about a model that is not in the table.
 pub fn chat_unknown_model(name: &str, hint: &str) -> String {
     let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };
@@ -138,6 +132,15 @@ pub fn chat_copied(lines: usize) -> String {
 
 /// Beginning of the row below the input in the normal mode of vi.
 pub const VI_NORMAL: &str = "  NORMAL";
+
+/// Answer to `/name`.
+pub fn chat_named(title: &str) -> String {
+    if title.is_empty() {
+        "the session is named by its first message again".to_owned()
+    } else {
+        format!("the session is named: {title}")
+    }
+}
 
 /// Answer to `/thinking`.
 pub fn chat_thoughts(shows: bool) -> &'static str {

@@ -51,6 +51,7 @@ use agent_llm::prompt_prefix::PromptPrefix;
 use agent_mcp::tool::McpTool;
 use agent_messages as messages;
 use agent_process::launch::Launcher;
+use agent_process::sandbox::repositories;
 use agent_redactor::Redactor;
 use agent_report::OutputFormat;
 use agent_report::chat_log::ChatMemory;
@@ -415,6 +416,8 @@ impl<'a> Run<'a> {
     ) -> Result<(), EmitError> {
         let OpenSession { id, state, problem, interrupted, images, .. } = session;
         let (emitter, settings, about) = (&agent.emitter, &self.settings, &state.about);
+        let labelled = session_store(settings)
+            .change_labels(&id, |labels| labels.branch = repositories::branch(&settings.workspace));
         let start = startup::start_event(agent, settings, about, self.recorded_limits(), &self.mcp.tools);
         let tools = ToolChanges::since(&state.offered, &start);
         let change_notices = startup::change_notices(about.last_run.as_ref(), &start, tools.as_ref());
@@ -447,12 +450,13 @@ impl<'a> Run<'a> {
             emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
         }
         let found = self.emit_system_message(agent, &state)?;
+        let unlabelled = labelled.err().map(|error| error.to_string());
         let models = agent.models.iter().flat_map(|model| model.warnings().to_vec());
         // In a conversation the user has made these changes a moment ago.
         let is_told = self.request.chat.as_ref().is_some_and(ChatMemory::has_run);
         let (told, untold) =
             if is_told { (change_notices, Vec::new()) } else { (Vec::new(), change_notices) };
-        for text in models.chain(untold).chain(self.notices.iter().cloned()).chain(found) {
+        for text in models.chain(untold).chain(self.notices.iter().cloned()).chain(found).chain(unlabelled) {
             warn(agent, text)?;
         }
         for text in self.skills.new_skills.iter().cloned().chain(problem).chain(told) {

@@ -5,6 +5,7 @@ use agent_config::environment::WORKTREES;
 use agent_config::settings::Settings;
 use agent_core::price::Usd;
 use agent_core::stop_reason::{Status, StopReason};
+use agent_journal::labels::SessionLabels;
 use agent_journal::session_store::SessionStore;
 use agent_journal::summary::SessionSummary;
 use agent_redactor::Redactor;
@@ -34,6 +35,12 @@ pub struct ListedSession {
     pub last_ms: u64,
     /// The first prompt.
     pub task: String,
+    /// The title that the user gave (`/name`); absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The branch of the repository when the last run began; absent outside repositories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The workspace in which it began, if no directory is there any more; absent for the sessions of this workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -48,6 +55,7 @@ impl ListedSession {
         let path = store.journal_path(&id).map_err(io::Error::other)?;
         let summary = SessionSummary::read(&path)?;
         let end = summary.end.as_ref();
+        let SessionLabels { title, branch } = store.labels(&id);
         Ok(Self {
             id,
             status: end.map(|end| end.status),
@@ -58,8 +66,15 @@ impl ListedSession {
             began_ms: summary.started_ms,
             last_ms: summary.last_ms,
             task: redactor.text(&summary.task).into_owned(),
+            title: title.map(|title| redactor.text(&title).into_owned()),
+            branch,
             workspace: None,
         })
+    }
+
+    /// Returns the title that the user gave, or the first prompt.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.task)
     }
 }
 

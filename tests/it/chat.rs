@@ -1697,19 +1697,27 @@ fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
 #[test]
 fn u15_a_session_is_chosen_from_a_list_that_typing_filters() {
     let lab = Lab::new();
+    lab.git(&["init", "-q", "-b", "main"]);
     let server = Server::turns(["red", "blue", "more"].map(|text| json!({"text": text})));
     for task in ["paint it red", "paint it blue"] {
         let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[task]);
         chat.prompt(1);
+        if task.contains("blue") {
+            chat.types("/name  the \u{b}sea and the sky\r");
+            chat.see("the name", |text| text.contains("the session is named: the sea and the sky"));
+        }
         chat.types("/quit\r");
         chat.finish();
     }
+    let listed = lab.agent(&["sessions", "list"]).exits(0).stdout;
+    assert!(listed.contains("the sea and the sky") && !listed.contains("paint it blue"), "{listed}");
     let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--resume"]);
-    let listed =
-        |text: &str| text.contains("1 step · paint it red") && text.contains("1 step · paint it blue");
+    let listed = |text: &str| {
+        text.contains(" · main · paint it red") && text.contains(" · main · the sea and the sky")
+    };
     chat.see("the list", |text| text.contains("> /resume") && listed(text));
     chat.types("red");
-    chat.see("the filtered list", |text| text.contains("paint it red") && !text.contains("paint it blue"));
+    chat.see("the filtered list", |text| text.contains("paint it red") && !text.contains("the sea"));
     chat.types("\t\r");
     chat.see("what was said", |text| text.contains("> paint it red\nred"));
     chat.prompt(2);

@@ -132,6 +132,18 @@ pub fn working_tree_around(workspace: &Path) -> Option<&Path> {
 }
 
 /// Returns the repository to which the `.git` file of `tree` leads, if its data names `tree`.
+/// Longest `HEAD` to read, in bytes: the name of a branch is at most a path.
+const MAX_HEAD_BYTES: u64 = 4096;
+
+/// Returns the branch of the repository around `workspace`, or the beginning of its commit without one.
+pub fn branch(workspace: &Path) -> Option<String> {
+    let tree = working_tree_around(workspace)?;
+    let repository = resolve_git_link(&tree.join(GIT))?.directory;
+    let head = git_config::read(&repository.join("HEAD"), MAX_HEAD_BYTES)?;
+    let head = str::from_utf8(&head).ok()?.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
+}
+
 fn acknowledged(git: &Path, tree: &Path) -> Option<PathBuf> {
     let GitLink { directory, common } = resolve_git_link(git)?;
     let Some(common) = common else {

@@ -116,8 +116,10 @@ impl Sessions {
     fn candidate(&self, session: &ListedSession) -> Candidate {
         let age = self.clock.unix_time().saturating_sub(Duration::from_millis(session.last_ms));
         let cost = session.cost_usd.map(|cost| cost.to_string());
-        let title = first_line(&session.task, TITLE_CHARS);
-        let about = messages::session_in_menu(&messages::ago(age), session.steps, cost.as_deref(), &title);
+        let title = first_line(session.title(), TITLE_CHARS);
+        let branch = session.branch.as_deref().map(|branch| first_line(branch, TITLE_CHARS));
+        let about = [Some(messages::ago(age)), branch, cost, Some(title)];
+        let about = about.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         Candidate { text: session.id.clone(), about }
     }
 }

@@ -5,7 +5,6 @@ use super::slash_commands;
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
-use agent_config::text_file::read_text;
 use agent_core::limits::Limits;
 use agent_core::message::{Message, Role, ToolCall};
 use agent_core::price::Usd;
@@ -14,7 +13,7 @@ use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
 use agent_journal::summary::SessionSummary;
 use agent_messages as messages;
-use agent_process::sandbox::repositories::{GIT, resolve_git_link, working_tree_around};
+use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
@@ -30,7 +29,6 @@ use agent_terminal::line_editor::Input;
 use agent_terminal::markdown::MarkdownStream;
 use agent_terminal::{Style, first_line, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
-use agent_workspace::git::HEAD;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::pin;
@@ -101,18 +99,6 @@ impl Exchange {
         }
         all.split_off(all.len().saturating_sub(SHOWN_EXCHANGES))
     }
-}
-
-/// Maximum bytes of the file of git that names the branch.
-const MAX_HEAD_BYTES: u64 = 4096;
-
-/// Returns the branch of the repository around `workspace`, or the beginning of its commit without one.
-fn branch(workspace: &Path) -> Option<String> {
-    let tree = working_tree_around(workspace)?;
-    let repository = resolve_git_link(&tree.join(GIT))?.directory;
-    let head = read_text(&repository.join(HEAD), MAX_HEAD_BYTES).ok().flatten()?;
-    let head = head.trim();
-    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }
 
 /// What follows an input of the user.

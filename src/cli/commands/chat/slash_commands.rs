@@ -19,15 +19,18 @@ use agent_run::exit_code::ExitCode;
 use agent_run::input_images::InputImages;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
-use agent_terminal::Style;
 use agent_terminal::line_editor::Candidate;
+use agent_terminal::{Style, one_line};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::path::PathBuf;
 
+/// Maximum characters of the title of a session.
+const MAX_TITLE_CHARS: usize = 200;
+
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 31] = [
+const COMMANDS: [(&str, &str, &str); 32] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -48,6 +51,7 @@ const COMMANDS: [(&str, &str, &str); 31] = [
     ("memory", "[add FACT|rm N|clear]", "list or change what is stored for later sessions"),
     ("sessions", "", "list the sessions of this workspace"),
     ("resume", "[ID]", "continue another session, or the newest"),
+    ("name", "[TITLE]", "name the session in lists; without a title, by its first message again"),
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
     ("clear", "", "start a new session, as /new"),
@@ -131,6 +135,7 @@ impl Conversation<'_> {
             }
             "resume" => self.resume(arguments)?,
             "rewind" => self.rewind(arguments)?,
+            "name" => self.name_session(arguments)?,
             "fork" => self.fork()?,
             "new" | "clear" => {
                 self.change_session(None)?;
@@ -426,6 +431,15 @@ impl Conversation<'_> {
         // It is the same conversation.
         (self.ran, self.compact) = (ran, compact);
         self.say(&messages::chat_session(&fork));
+        Ok(())
+    }
+
+    fn name_session(&self, title: &str) -> AppResult<()> {
+        let Some(id) = &self.session else { return Err(usage(messages::CHAT_NO_SESSION)) };
+        let title = one_line(&self.app.redact(title), MAX_TITLE_CHARS);
+        let named = (!title.is_empty()).then(|| title.clone());
+        self.sessions()?.change_labels(id, |labels| labels.title = named)?;
+        self.say(&messages::chat_named(&title));
         Ok(())
     }
 

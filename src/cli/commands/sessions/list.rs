@@ -99,7 +99,7 @@ impl Columns {
     fn row(&self, entry: &ListedSession) -> String {
         let (id, last) = (&entry.id, messages::minute(entry.last_ms));
         let cost = entry.cost_usd.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-        let (task, _) = truncate_end(&one_line(&entry.task, TASK_CHARS), self.task);
+        let (task, _) = truncate_end(&one_line(entry.title(), TASK_CHARS), self.task);
         let steps = entry.steps;
         if self.is_wide {
             format!("{id:<24} {last:<16} {:<26} {steps:>5} {cost:>9}  {task}\n", status(entry))
