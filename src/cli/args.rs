@@ -287,6 +287,9 @@ pub enum Command {
         command: Option<Described<ModelsCommand>>,
         /// Only models whose name contains this
         filter: Option<String>,
+        /// Ask the server of the configured model, or of this provider, for its models
+        #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+        endpoint: Option<String>,
         /// Configuration and workspace.
         #[command(flatten)]
         common: Described<CommonArgs>,

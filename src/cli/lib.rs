@@ -112,8 +112,8 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Memory { command, common } => {
             memory::memory(app, command.map(Described::into_inner), &common)
         }
-        Command::Models { command, filter, common } => {
-            models::models(app, command.map(Described::into_inner), filter, &common)
+        Command::Models { command, filter, endpoint, common } => {
+            models::models(app, command.map(Described::into_inner), filter, endpoint, &common)
         }
         Command::Doctor(Described(args)) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::{self, PipeReader, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use terminput::{Event, KeyCode, KeyEvent};
+use terminput::{Event, KeyCode, KeyEvent, KeyModifiers};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
@@ -43,6 +43,23 @@ impl Keys {
                 return Ok(None);
             }
         }
+    }
+
+    /// Returns the text that `bytes` type; keys without a letter have none.
+    pub fn text(bytes: &[u8]) -> String {
+        let mut keys = Self::default();
+        keys.push(bytes);
+        let letter = |event: Event| {
+            let Event::Key(key) = event else { return None };
+            match key.code {
+                KeyCode::Enter => Some('\n'),
+                // Ctrl+J, the end of a line that a program types.
+                KeyCode::Char('j') if key.modifiers == KeyModifiers::CTRL => Some('\n'),
+                KeyCode::Char(char) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(char),
+                _ => None,
+            }
+        };
+        keys.ready.into_iter().filter_map(letter).collect()
     }
 
     /// Reads what has arrived; returns false at the end of the input.
@@ -105,7 +122,7 @@ pub(super) fn wait_readable(input: impl AsFd, gone: &PipeReader) -> io::Result<b
 }
 
 /// Checks whether input can be read within `time`.
-fn is_readable(input: impl AsFd, time: &Timespec) -> io::Result<bool> {
+pub(super) fn is_readable(input: impl AsFd, time: &Timespec) -> io::Result<bool> {
     let mut fds = [PollFd::new(&input, PollFlags::IN)];
     Ok(poll(&mut fds, Some(time))? > 0)
 }
@@ -189,7 +206,6 @@ impl Drop for KeysOfAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use terminput::KeyModifiers;
 
     fn keys(bytes: &[u8]) -> Vec<Event> {
         let mut keys = Keys::default();
@@ -220,6 +236,11 @@ mod tests {
             in_pieces.push(&[*byte]);
         }
         assert_eq!(Vec::from(in_pieces.ready), expected);
+    }
+
+    #[test]
+    fn u09_only_letters_are_text() {
+        assert_eq!(Keys::text("\u{1b}[Ay\u{f}N\u{1b}[5~é\r".as_bytes()), "yNé\n");
     }
 
     #[test]

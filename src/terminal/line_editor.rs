@@ -17,6 +17,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use terminput::{Event, KeyCode, KeyEvent, KeyModifiers};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
@@ -274,6 +275,7 @@ impl LineEditor {
 
     /// Shows the input, the menu or the search, and the footer.
     pub fn show(&mut self, terminal: &Terminal) {
+        terminal.has_draft.store(!self.line.is_empty(), Ordering::Relaxed);
         let width = usize::from(terminal.width());
         let (rows, cursor) = self.line.rows(PROMPT, width, MAX_ROWS);
         let mut below = Vec::new();

@@ -3,7 +3,7 @@
 //! Without a user at a terminal, the prompt is refused at once.
 
 use super::input_line::InputLine;
-use super::keys::{Keys, KeysOfAnswer, wait_readable};
+use super::keys::{Keys, KeysOfAnswer, is_readable, wait_readable};
 use super::live::InputView;
 use super::preview::Preview;
 use super::sanitize::{columns, sanitize, truncate_middle};
@@ -11,12 +11,14 @@ use super::streams::{Style, Terminal};
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_text::lines::one_line;
+use rustix::event::Timespec;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
 };
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use terminput::{Event, KeyCode, KeyModifiers};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,8 @@ const END_OF_INPUT: &str = "\u{4}";
 const ESCAPE: &str = "\u{1b}";
 /// Time without a key after which a question appears.
 const QUIET: Duration = Duration::from_millis(500);
+/// Time without another key after which a letter is an answer although a message is being written: people pause shorter within a word.
+const ALONE: Duration = Duration::from_millis(600);
 /// Text before an answer to a long question.
 const ANSWER_PROMPT: &str = "> ";
 /// Most rows of an answer that is typed.
@@ -242,12 +246,15 @@ impl Terminal {
         let mut is_cut = self.show_question(question)?;
         for _ in 0..MAX_TRIES {
             let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
-            let Some(key) = self.read_key(choices).await? else { return Ok(PromptAnswer::Abort) };
-            if let Some(pasted) = pasted(&key) {
-                // It is no answer, and stands in the input afterwards.
-                self.typed.lock().unwrap_or_else(PoisonError::into_inner).push_str(&pasted);
-                continue;
-            }
+            let key = match self.read_key(choices).await? {
+                Typed::Answer(key) => key,
+                Typed::End => return Ok(PromptAnswer::Abort),
+                Typed::Message(text) => {
+                    // It stands in the input afterwards.
+                    self.typed.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+                    continue;
+                }
+            };
             match key.trim().to_lowercase().as_str() {
                 SHOW_ALL if is_cut => {
                     self.show_whole(question)?;
@@ -278,24 +285,46 @@ impl Terminal {
     }
 
     /// Prints `choices` and reads what is typed, a key without Enter: all that arrives at once, so that pasted text is not taken for its first letter.
-    /// A terminal without editing sends whole lines. `None` at the end of the input.
-    async fn read_key(&self, choices: &str) -> io::Result<Option<String>> {
+    /// A terminal without editing sends whole lines.
+    async fn read_key(&self, choices: &str) -> io::Result<Typed> {
         if !self.has_icons() {
             self.print_prompt(choices)?;
             let line = read_line().await?;
             self.end_prompt();
-            return Ok(line);
+            return Ok(line.map_or(Typed::End, Typed::Answer));
         }
         // Before the prompt: a key that answers it must not arrive while the terminal still collects a line.
         let keys = KeysOfAnswer::begin();
         self.print_prompt(choices)?;
-        let key = read_line().await?.filter(|key| key != END_OF_INPUT);
+        let typed = loop {
+            let Some(key) = read_line().await?.filter(|key| key != END_OF_INPUT) else { break Typed::End };
+            if let Some(pasted) = pasted(&key) {
+                break Typed::Message(pasted);
+            }
+            if key == ESCAPE {
+                break Typed::Answer(key);
+            }
+            // Arrows and other keys without a letter are no answer, and print nothing.
+            let text = Keys::text(key.as_bytes());
+            if text.is_empty() {
+                continue;
+            }
+            if self.has_draft.load(Ordering::Relaxed) && !text.ends_with('\n') {
+                let rest = typed_on().await?;
+                if !rest.is_empty() || text.chars().count() > 1 {
+                    break Typed::Message(text + &rest);
+                }
+            }
+            break Typed::Answer(text);
+        };
         drop(keys);
-        if let Some(shown) = key.as_deref().filter(|key| *key != ESCAPE && pasted(key).is_none()) {
-            self.stream(Style::Plain, &one_line(shown.trim(), REASON_CHARS))?;
+        if let Typed::Answer(key) = &typed
+            && key != ESCAPE
+        {
+            self.stream(Style::Plain, &one_line(key.trim(), REASON_CHARS))?;
         }
         self.end_line()?;
-        Ok(key)
+        Ok(typed)
     }
 
     /// Shows the question with as much of its preview as fits on the screen; returns whether something is left out.
@@ -362,6 +391,28 @@ fn short(text: &str) -> String {
 /// Returns a whole text on one line.
 fn complete(text: &str) -> String {
     sanitize(&one_line(text, usize::MAX)).into_owned()
+}
+
+/// What was typed at a question.
+enum Typed {
+    /// An answer: a key, or a line.
+    Answer(String),
+    /// Text of the message that the user writes.
+    Message(String),
+    /// The end of the input.
+    End,
+}
+
+/// Returns what is typed until there is no key for a while.
+async fn typed_on() -> io::Result<String> {
+    let mut typed = String::new();
+    loop {
+        tokio::time::sleep(ALONE).await;
+        if !is_readable(io::stdin(), &Timespec::default())? {
+            return Ok(typed.chars().filter(|c| *c == '\n' || !c.is_control()).collect());
+        }
+        typed.push_str(&take_line(io::stdin())?.unwrap_or_default());
+    }
 }
 
 /// A question counts as open, and stands in the place of the input, until it is dropped, also when it is abandoned.

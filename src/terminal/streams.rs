@@ -12,6 +12,7 @@ use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -185,6 +186,8 @@ pub struct Terminal {
     pub(super) typed: Mutex<String>,
     /// Time of the last key of the input.
     last_key: Mutex<Option<Instant>>,
+    /// Whether the user has begun to write a message.
+    pub(super) has_draft: AtomicBool,
     /// The window of a conversation.
     pub(super) window: Window,
     /// The preview of the last question that was answered with yes.
@@ -313,6 +316,7 @@ impl Terminal {
             reading: AsyncMutex::default(),
             typed: Mutex::default(),
             last_key: Mutex::default(),
+            has_draft: AtomicBool::new(false),
             window: Window::default(),
             approved: Mutex::default(),
         }

@@ -4,7 +4,7 @@ use crate::support::calls::turn;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
-use crate::support::terminal::{AtTerminal, shown as seen_on};
+use crate::support::terminal::{AtTerminal, questions, shown as seen_on};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -1047,6 +1047,34 @@ fn u09_always_lasts_for_the_conversation_and_is_for_all_edits() {
     assert_eq!(shown.matches("May I ").count(), 1, "{shown}");
     // The diff that was approved is not shown a second time, the other one is.
     assert_eq!((shown.matches("a.txt (+1 −1)").count(), shown.matches(" 1 - ").count()), (2, 2), "{shown}");
+}
+
+#[test]
+fn u09_letters_of_a_message_that_is_being_written_answer_no_question() {
+    let lab = Lab::new();
+    let server = Server::turns([
+        json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
+        turn("write_file", &json!({"path": "a.txt", "content": "x"})),
+        json!({"text": "refused"}),
+    ]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("go\r");
+    server.wait_for_request(1);
+    chat.types("please ");
+    chat.see("the question", |text| questions(text) == 1);
+    // A sentence goes on: its `a` is not "always".
+    chat.types("a");
+    chat.types("lso run");
+    chat.see("the question again", |text| questions(text) == 2);
+    // Arrows are no answer and print nothing.
+    chat.types("\u{1b}[A");
+    chat.types("n");
+    let seen = chat.see("the answer", |text| text.contains("\nrefused\n"));
+    assert!(!lab.exists("a.txt") && input(&seen) == "> please also run", "{seen}");
+    assert!(!seen.contains("none of the keys") && !seen.contains("[A"), "{seen}");
+    chat.types("\u{15}/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server, WINDOW};
+use crate::support::terminal::AtTerminal;
 use agent_llm::connect::connect;
 use agent_llm::endpoint_overrides::KeyHeader;
 use agent_llm::model_options::ModelOptions;
@@ -11,6 +12,7 @@ use agent_llm::wire_format::WireFormat;
 use agent_runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::rc::Rc;
 
 const TASK: &str = "turns:
@@ -251,7 +253,7 @@ fn doctor_asks_a_server_on_this_machine_what_it_has_and_holds() {
 
 #[test]
 fn doctor_says_when_a_server_refuses_the_key() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     let serving = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -269,6 +271,42 @@ fn doctor_says_when_a_server_refuses_the_key() {
     );
     let asked = serving.join().unwrap();
     assert!(asked.starts_with("GET /v1/models ") && asked.contains(&format!("Bearer {KEY}")), "{asked}");
+}
+
+#[test]
+fn u16_the_models_of_an_endpoint_are_listed_and_offered_in_a_conversation() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let answers = |status: &str, body: &str| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 4096];
+        let length = stream.read(&mut asked).unwrap();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        String::from_utf8_lossy(&asked[..length]).into_owned()
+    };
+    let config = format!("llm: {{api_base: '{base}', model: groq/m}}\n");
+    let lab = Lab::new().config(&config).env("GROQ_API_KEY", KEY);
+    let list = |words: &[&str], status: &str, body: &str| {
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| answers(status, body));
+            let done = lab.agent(&[&["models", "--endpoint"], words].concat());
+            assert!(asked.join().unwrap().starts_with("GET /v1/models "));
+            done
+        })
+    };
+    let two = r#"{"data": [{"id": "coder-7b"}, {"id": "writer-7b"}, {"id": "embed"}]}"#;
+    assert_eq!(list(&[], "200 OK", two).exits(0).stdout, "groq/coder-7b\ngroq/writer-7b\n");
+    assert_eq!(list(&["writer"], "200 OK", two).exits(0).stdout, "groq/writer-7b\n");
+    let refused = list(&[], "401 Unauthorized", "").exits(4);
+    assert!(refused.stderr.contains("lists no models (status 401)"), "{}", refused.stderr);
+    // What was listed last is in the menu.
+    let mut chat = AtTerminal::launch_on_screen(lab.command(&["chat"]));
+    chat.prompt(1);
+    chat.types("/model coder-7");
+    chat.see("the menu", |text| text.contains("  groq/coder-7b"));
+    chat.types("\u{15}/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
 }
 
 #[test]

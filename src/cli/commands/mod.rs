@@ -15,6 +15,7 @@ pub mod consolidate;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod endpoint_models;
 pub mod eval;
 pub mod first_model;
 pub mod help;

@@ -1,11 +1,12 @@
 //! Checks whether a model is usable: server, API key, price and context window, for `agent doctor`.
 
 use agent_config::settings::Settings;
+use agent_core::failure::FailureKind;
 use agent_core::secret::Secret;
 use agent_http::{Deadlines, Endpoint};
 use agent_journal::played_turns::PlayedTurns;
 use agent_llm::codec::Codec;
-use agent_llm::connect::{self, EnvLookup, ModelChoice, ModelTarget, choose};
+use agent_llm::connect::{self, ConnectError, EnvLookup, ModelChoice, ModelTarget, choose};
 use agent_llm::discovery::{self, Header};
 use agent_llm::endpoint_overrides::EndpointOverrides;
 use agent_llm::model_options::ModelOptions;
@@ -15,6 +16,7 @@ use agent_messages::thousands;
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::costs::Prices;
+use agent_run::error::{AppError, AppResult};
 use agent_terminal::one_line;
 use std::fmt::Write;
 use std::time::Duration;
@@ -80,6 +82,34 @@ pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool
     }
 }
 
+/// Returns the models that the server of the configured model lists, with the name of the provider where it is known.
+///
+/// # Errors
+/// When no server is configured, its key is missing, or it lists no models.
+pub async fn listed_models(app: &App, settings: &Settings) -> AppResult<Vec<String>> {
+    let options = assemble::model_options(app, settings);
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let known = |name: &str| connect::non_empty_variable(&variable, name);
+    let table = provider_table::load(&options.provider_overrides)
+        .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
+    let ModelChoice::Server(target) = choose(&options, &known, &table).map_err(failed)? else {
+        let why = "no server is chosen: name a provider (--endpoint=PROVIDER), llm.model or llm.api_base";
+        return Err(AppError::new(FailureKind::Config, why.to_owned()));
+    };
+    let prices = Prices::default();
+    let check = ServerCheck { options: &options, target: &target, variable: &known, prices: &prices };
+    let models = check.models().await?;
+    let named = |model: String| match &target.provider {
+        Some(provider) => format!("{}/{model}", provider.name),
+        None => model,
+    };
+    Ok(models.into_iter().map(named).collect())
+}
+
+fn failed(error: ConnectError) -> AppError {
+    AppError::new(error.kind, error.message)
+}
+
 /// The check of one server.
 struct ServerCheck<'a> {
     options: &'a ModelOptions,
@@ -142,6 +172,31 @@ impl ServerCheck<'_> {
             line("next", &format!("export {}", next.join(" ")));
         }
         Readiness { ready, text }
+    }
+
+    /// Returns the models that the server lists.
+    async fn models(&self) -> AppResult<Vec<String>> {
+        let provider = self.target.provider.clone().unwrap_or_default();
+        let model = self.target.model.as_deref().unwrap_or_default();
+        let format = provider.format_for(model).unwrap_or(provider.format);
+        let (codec, address) = (format.codec(provider.quirks), provider.endpoint_overrides());
+        let key = connect::key(self.options, self.target, self.variable).map_err(failed)?;
+        let secret = key.secret.as_ref().map(Secret::expose);
+        let server = self.server(&address, codec.as_ref(), secret).ok_or_else(|| {
+            AppError::new(
+                FailureKind::Config,
+                "the address of the server is not known (agent doctor)".to_owned(),
+            )
+        })?;
+        let deadlines = discovery::lookup_deadlines(ANSWER_TIME);
+        let listed = discovery::list_models(server.base, server.codec, &server.headers, deadlines).await;
+        let (status, models) = listed.map_err(|error| failed(ConnectError::from(error)))?;
+        if models.is_empty() {
+            let kind = if matches!(status, 401 | 403) { FailureKind::Auth } else { FailureKind::Request };
+            let why = format!("{} lists no models (status {status})", one_line(server.base, SHOWN));
+            return Err(AppError::new(kind, why));
+        }
+        Ok(models)
     }
 
     fn name(&self) -> String {

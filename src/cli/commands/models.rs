@@ -2,6 +2,8 @@
 
 use crate::args::ModelsCommand;
 use crate::commands::common_args::CommonArgs;
+use crate::commands::endpoint_models;
+use agent_config::overrides::Overrides;
 use agent_core::failure::FailureKind;
 use agent_llm::model_table::{
     Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
@@ -18,6 +20,9 @@ use std::fmt::Write;
 /// Maximum length of a displayed model name in characters.
 const NAME_CHARS: usize = 100;
 
+/// Stands for a model when only a provider is named.
+const ANY_MODEL: &str = "any";
+
 /// Prints the models that match `filter`, or one of them.
 ///
 /// # Errors
@@ -26,8 +31,19 @@ pub fn models(
     app: &App,
     command: Option<ModelsCommand>,
     filter: Option<String>,
+    endpoint: Option<String>,
     common: &CommonArgs,
 ) -> AppResult<()> {
+    if let Some(provider) = endpoint {
+        // Any name chooses the provider.
+        let model = (!provider.is_empty()).then(|| format!("{provider}/{ANY_MODEL}"));
+        let loaded = app.load_and_notify(&Overrides { model, ..common.overrides() })?;
+        let filter = filter.unwrap_or_default();
+        let models = endpoint_models::refresh(app, &loaded.settings)?;
+        let rows = models.iter().filter(|name| matches_filter(name, &filter));
+        let rows: Vec<String> = rows.map(|name| one_line(name, NAME_CHARS) + "\n").collect();
+        return print(&app.terminal, &rows.concat());
+    }
     let own = user_prices(&app.load_and_notify(&common.overrides())?.settings.costs)?;
     let text = match command {
         Some(ModelsCommand::Show { model }) => show(&model, &own)?,

@@ -1,12 +1,13 @@
 //! Completion at the prompt of `agent chat`: slash commands with their values, and paths after `@` and `/image`.
 
 use super::{rewind, slash_commands};
+use crate::commands::endpoint_models;
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::policy::Mode;
 use agent_journal::session_store::SessionStore;
 use agent_llm::effort::Effort;
-use agent_llm::model_table::built_in_models;
+use agent_llm::model_table::{built_in_models, matches_filter};
 use agent_messages as messages;
 use agent_redactor::Redactor;
 use agent_run::app::App;
@@ -22,6 +23,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 pub struct ChatCompletion {
     commands: Vec<Candidate>,
     agents: Vec<Candidate>,
+    /// The models of the server, as last listed by `agent models --endpoint`.
+    models: Vec<String>,
     root: PathBuf,
     /// The directory of the files after `/image`.
     directory: PathBuf,
@@ -139,6 +143,7 @@ impl ChatCompletion {
         Self {
             commands: slash_commands::candidates(user_commands),
             agents: agents.collect(),
+            models: endpoint_models::stored(settings),
             root: settings.workspace.clone(),
             directory,
             sessions,
@@ -184,12 +189,11 @@ impl Completion for ChatCompletion {
                 beginning_with(efforts, typed)
             }
             "/model" => {
-                let models = built_in_models(typed).into_iter().map(|(name, _)| name);
-                models
-                    .filter(|name| name.contains('/'))
-                    .take(MAX_CANDIDATES)
-                    .map(|name| Candidate::from(name.to_owned()))
-                    .collect()
+                let built_in = built_in_models(typed).into_iter().map(|(name, _)| name);
+                let built_in = built_in.filter(|name| name.contains('/')).map(str::to_owned);
+                let stored = self.models.iter().filter(|name| matches_filter(name, typed) && is_plain(name));
+                let models: BTreeSet<String> = stored.cloned().chain(built_in).collect();
+                models.into_iter().take(MAX_CANDIDATES).map(Candidate::from).collect()
             }
             "/rewind" if arguments.contains(' ') => ["files", "conversation"]
                 .into_iter()
@@ -283,6 +287,7 @@ mod tests {
         let completion = ChatCompletion {
             commands: Vec::new(),
             agents: Vec::new(),
+            models: vec!["local/qwen3:8b".to_owned()],
             root: dir.path().to_owned(),
             directory: dir.path().to_owned(),
             sessions: Sessions {
@@ -301,6 +306,7 @@ mod tests {
         assert!(completion.values("/plan src/ma").is_empty());
         assert_eq!(texts(completion.values("/mode con")), ["confirm-all", "confirm-sensitive"]);
         assert!(texts(completion.values("/model gpt-4.1-mi")).contains(&"openai/gpt-4.1-mini".to_owned()));
+        assert_eq!(texts(completion.values("/model qwen3:8")), ["local/qwen3:8b"]);
         assert_eq!(texts(completion.paths("mdl")), ["src/model.rs"], "letters in this order");
         assert!(completion.paths("../").is_empty());
         let image = dir.path().join("two words.gif");
