@@ -91,6 +91,8 @@ pub trait Completion {
     fn paths(&self, typed: &str) -> Vec<Candidate>;
     /// Returns the candidates for the last word of a line that begins with a command.
     fn values(&self, line: &str) -> Vec<Candidate>;
+    /// Checks whether a line whose last word is one of these candidates is a whole command.
+    fn is_complete(&self, line: &str) -> bool;
     /// Returns the image whose path is all of a pasted text, as when a file is dropped on the terminal.
     fn image(&self, pasted: &str) -> Option<PathBuf>;
 }
@@ -113,6 +115,15 @@ struct Menu {
     /// Beginning of the text that a candidate replaces, in bytes.
     from: usize,
     selected: Option<usize>,
+    /// Whether Enter takes the first candidate if none is selected.
+    takes_first: bool,
+}
+
+impl Menu {
+    /// Returns the candidate that Enter takes.
+    fn marked(&self) -> Option<usize> {
+        self.selected.or(self.takes_first.then_some(0))
+    }
 }
 
 /// A search in the history: Ctrl+R.
@@ -284,11 +295,12 @@ impl LineEditor {
             below.push(vec![(Style::Dim, messages::history_search(&search.text, is_missing))]);
         }
         let menu = self.menu.as_ref().filter(|menu| !menu.candidates.is_empty());
-        if let Some(Menu { candidates, selected, .. }) = menu {
+        if let Some(menu) = menu {
+            let (candidates, selected) = (&menu.candidates, menu.marked());
             let first = selected.map_or(0, |at| (at + 1).saturating_sub(MENU_ROWS));
             for (at, Candidate { text, about }) in candidates.iter().enumerate().skip(first).take(MENU_ROWS) {
-                let style = if *selected == Some(at) { Style::Bold } else { Style::Dim };
-                let mark = if *selected == Some(at) { "→" } else { " " };
+                let style = if selected == Some(at) { Style::Bold } else { Style::Dim };
+                let mark = if selected == Some(at) { "→" } else { " " };
                 below.push(vec![(style, format!("{mark} {text:<MENU_NAME$} {about}").trim_end().to_owned())]);
             }
             if let Some(more) = candidates.len().checked_sub(first + MENU_ROWS).filter(|more| *more > 0) {
@@ -409,8 +421,7 @@ impl LineEditor {
 
     fn enter(&mut self, key: KeyEvent, activity: Activity) -> Option<Input> {
         let is_alt = key.modifiers.contains(KeyModifiers::ALT);
-        if let Some(at) = self.menu.as_ref().and_then(|menu| menu.selected) {
-            self.accept(at);
+        if self.accept_and_go_on() {
             return None;
         }
         let is_continued = self.line.is_at_end() && self.line.before_cursor().ends_with('\\');
@@ -426,6 +437,25 @@ impl LineEditor {
         let text = self.line.text();
         self.clear();
         Some(if is_alt { Input::Later(text) } else { Input::Line(text) })
+    }
+
+    /// Takes the selected candidate on Enter; returns whether the line is not complete yet. A command that has values shows them.
+    fn accept_and_go_on(&mut self) -> bool {
+        let Some(at) = self.menu.as_ref().and_then(Menu::marked) else { return false };
+        self.accept(at);
+        let line = self.line.before_cursor().to_owned();
+        if !line.starts_with('/') || self.menu.is_some() {
+            return true;
+        }
+        if line.contains(char::is_whitespace) {
+            return !self.options.completion.is_complete(&line);
+        }
+        let has_values = !self.options.completion.values(&format!("{line} ")).is_empty();
+        if has_values {
+            self.line.insert(" ");
+            self.update_menu();
+        }
+        has_values
     }
 
     fn clear(&mut self) {
@@ -532,7 +562,7 @@ impl LineEditor {
     fn select(&mut self, next: bool) -> bool {
         let Some(menu) = self.menu.as_mut().filter(|menu| !menu.candidates.is_empty()) else { return false };
         let count = menu.candidates.len();
-        menu.selected = Some(match menu.selected {
+        menu.selected = Some(match menu.marked() {
             None => {
                 if next {
                     0
@@ -574,9 +604,14 @@ impl LineEditor {
         // What is typed already needs no menu.
         let is_known = |candidate: &Candidate| before.get(from..) == Some(candidate.text.as_str());
         let is_complete = matches!(candidates.as_slice(), [only] if is_known(only));
-        let menu =
-            (!candidates.is_empty() && !is_complete).then_some(Menu { candidates, from, selected: None });
-        self.menu = menu;
+        let is_command = before.starts_with('/') && word == 0;
+        let takes_first = is_command && !candidates.iter().any(is_known);
+        self.menu = (!candidates.is_empty() && !is_complete).then_some(Menu {
+            candidates,
+            from,
+            selected: None,
+            takes_first,
+        });
     }
 
     /// Adds a line to the history, and to its file.
@@ -634,6 +669,10 @@ mod tests {
 
         fn values(&self, _: &str) -> Vec<Candidate> {
             vec!["value".to_owned().into()]
+        }
+
+        fn is_complete(&self, _: &str) -> bool {
+            false
         }
 
         fn image(&self, _: &str) -> Option<PathBuf> {

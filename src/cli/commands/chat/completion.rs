@@ -210,6 +210,11 @@ impl Completion for ChatCompletion {
         }
     }
 
+    fn is_complete(&self, line: &str) -> bool {
+        // Other files may follow.
+        !line.starts_with("/image ")
+    }
+
     fn image(&self, pasted: &str) -> Option<PathBuf> {
         let words = shlex::split(pasted.trim())?;
         let [path] = words.as_slice() else { return None };
