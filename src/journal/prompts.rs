@@ -28,7 +28,8 @@ impl SessionStore {
     }
 }
 
-fn prompts(records: &[Record]) -> Vec<Prompt> {
+/// Returns the prompts in the records of a session, oldest first.
+pub fn prompts(records: &[Record]) -> Vec<Prompt> {
     let mut prompts: Vec<Prompt> = Vec::new();
     let mut counter = StepCounter::default();
     for record in records {
@@ -44,4 +45,12 @@ fn prompts(records: &[Record]) -> Vec<Prompt> {
         }
     }
     prompts
+}
+
+/// Returns the position of the `count`th last prompt, or of the first one.
+pub fn last_prompts(records: &[Record], count: usize) -> usize {
+    let is_prompt =
+        |record: &Record| matches!(record.event, Event::UserMessage { origin: MessageOrigin::Prompt, .. });
+    let prompts = records.iter().enumerate().filter(|(_, record)| is_prompt(record)).map(|(at, _)| at);
+    prompts.rev().take(count).last().unwrap_or(records.len())
 }

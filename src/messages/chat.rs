@@ -142,6 +142,9 @@ pub fn chat_named(title: &str) -> String {
     }
 }
 
+/// Line after a message that is shown again, and whose work did not come to its end.
+pub const CHAT_CUT_OFF: &str = "the work on this message was cut off";
+
 /// Answer to `/thinking`.
 pub fn chat_thoughts(shows: bool) -> &'static str {
     if shows {

@@ -5,11 +5,12 @@ use crate::human_log::HumanLog;
 use agent_config::verbosity::Verbosity;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
 use agent_core::event_sink::EventSink;
+use agent_core::language::Language;
 use agent_core::run_result::{InstructionFile, RunResult};
 use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
 use agent_terminal::preview::Row;
-use agent_terminal::{Style, Terminal, one_line};
+use agent_terminal::{Style, Terminal, first_line, one_line};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 
 /// Maximum characters shown of a message that was typed while the run worked.
 const QUEUED_CHARS: usize = 200;
+
+/// Maximum characters shown of a message that is shown again.
+const SHOWN_CHARS: usize = 500;
 
 /// Number of calls whose output can be shown whole.
 const STORED_OUTPUTS: usize = 50;
@@ -171,6 +175,47 @@ impl EventSink for ChatLog {
             _ => self.log.emit(record),
         }
     }
+}
+
+/// Shows messages of a session again, with texts and calls as they were shown at first.
+///
+/// # Errors
+/// When the terminal cannot be written.
+pub fn show_again(
+    terminal: &Arc<Terminal>,
+    memory: &ChatMemory,
+    language: Language,
+    records: &[Record],
+) -> io::Result<()> {
+    let log = HumanLog::new(Arc::clone(terminal), Verbosity::Human, language, None);
+    let mut chat = ChatLog::new(Arc::clone(terminal), log, memory.clone());
+    let mut is_working = false;
+    for record in records {
+        match &record.event {
+            Event::UserMessage { text, origin: MessageOrigin::Prompt | MessageOrigin::Queued, .. } => {
+                chat.log.answer.end()?;
+                terminal.eprintln(Style::Plain, &format!("> {}", first_line(text, SHOWN_CHARS)))?;
+                is_working = true;
+            }
+            Event::ModelResponse { purpose, message, .. } if !purpose.is_internal() => {
+                chat.log.answer.push_whole(&message.joined_text())?;
+                chat.log.answer.end_answer();
+                chat.log.answer.end()?;
+            }
+            Event::ToolCallStart { .. } | Event::ToolCallEnd { .. } => chat.emit(record)?,
+            Event::RunEnd { result } => {
+                is_working = false;
+                if result.stop_reason == Some(StopReason::UserInterrupt) {
+                    terminal.eprintln(Style::Warning, messages::CHAT_CUT_OFF)?;
+                }
+            }
+            Event::RunStart { .. } if std::mem::take(&mut is_working) => {
+                terminal.eprintln(Style::Warning, messages::CHAT_CUT_OFF)?;
+            }
+            _ => {}
+        }
+    }
+    if is_working { terminal.eprintln(Style::Warning, messages::CHAT_CUT_OFF) } else { Ok(()) }
 }
 
 /// Checks whether the model has read these instructions in an earlier session, or reads them for the first time.

@@ -5,16 +5,21 @@ use super::slash_commands;
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
-use agent_core::limits::Limits;
-use agent_core::message::{Message, Role, ToolCall};
+use agent_core::event::Record;
+use agent_core::language::Language;
+use agent_core::message::ToolCall;
 use agent_core::price::Usd;
 use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
+use agent_journal::prompts::{last_prompts, prompts};
+use agent_journal::read;
+use agent_journal::session_store::SessionError;
 use agent_journal::summary::SessionSummary;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
+use agent_report::chat_log::show_again;
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -26,14 +31,12 @@ use agent_run::session::{LockedSession, session_store, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::{Interrupt, SignalHandlers};
 use agent_terminal::line_editor::Input;
-use agent_terminal::markdown::MarkdownStream;
-use agent_terminal::{Style, first_line, one_line};
+use agent_terminal::{Style, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempPath;
 use tokio::runtime::Runtime;
@@ -68,38 +71,8 @@ const MIN_PLAN_LINES: usize = 3;
 pub const PLAN: &str = "plan";
 pub const BUILD: &str = "build";
 
-/// Number of messages that are shown of a session that is continued, and characters of each.
+/// Number of messages that are shown of a session that is continued.
 const SHOWN_EXCHANGES: usize = 3;
-const SHOWN_CHARS: usize = 500;
-
-/// A message of the user and the last text of the model about it.
-pub struct Exchange {
-    message: String,
-    answer: String,
-}
-
-impl Exchange {
-    /// Returns the last exchanges among the messages of a session.
-    fn last_of(messages: &[Arc<Message>]) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for message in messages {
-            let text = message.joined_text();
-            match message.role {
-                // The loop speaks in the place of the user.
-                Role::User if !text.starts_with(messages::SYSTEM_PREFIX) => {
-                    all.push(Self { message: text, answer: String::new() });
-                }
-                Role::Assistant if !text.trim().is_empty() => {
-                    if let Some(last) = all.last_mut() {
-                        last.answer = text;
-                    }
-                }
-                _ => {}
-            }
-        }
-        all.split_off(all.len().saturating_sub(SHOWN_EXCHANGES))
-    }
-}
 
 /// What follows an input of the user.
 pub enum Next {
@@ -188,12 +161,12 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Continues `session`, or begins a new one: nothing of the session before applies to it. Returns the last messages of the session with their answers.
+    /// Continues `session`, or begins a new one: nothing of the session before applies to it. Returns the records of the last messages of the session.
     ///
     /// # Errors
     /// When the session cannot be opened.
-    pub fn change_session(&mut self, session: Option<String>) -> AppResult<Vec<Exchange>> {
-        let (mut exchanges, mut result) = (Vec::new(), None);
+    pub fn change_session(&mut self, session: Option<String>) -> AppResult<Vec<Record>> {
+        let (mut exchanges, mut result, mut undo_points) = (Vec::new(), None, Vec::new());
         let defaults = match &session {
             None => Overrides::default(),
             Some(id) => {
@@ -206,13 +179,18 @@ impl<'a> Conversation<'a> {
                 // Without a summary the figures of the session are seen after its next message.
                 let summary = SessionSummary::read(&store.journal_path(id)?).unwrap_or_default();
                 result = summary.end.map(|end| *end);
-                let state = opened.opened.into_state(Limits::default());
-                exchanges = Exchange::last_of(state.session.messages());
+                let mut records = read::read(&store.journal_path(id)?)
+                    .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?
+                    .records;
+                undo_points = prompts(&records).iter().map(|prompt| prompt.steps_before).collect();
+                exchanges = records.split_off(last_prompts(&records, SHOWN_EXCHANGES));
+                let redactor = self.app.redactor(&loaded.settings);
+                exchanges.iter_mut().for_each(|record| redactor.redact_event(&mut record.event));
                 Overrides { agent, approvals, model, ..Overrides::default() }
             }
         };
         (self.session, self.session_defaults) = (session, defaults);
-        self.undo_points.clear();
+        self.undo_points = undo_points;
         self.undone_points.clear();
         self.ran.clear();
         (self.compact, self.result) = (false, result);
@@ -282,14 +260,11 @@ impl<'a> Conversation<'a> {
         [short(settings.llm.model.as_deref().unwrap_or_default()), agent, place]
     }
 
-    /// Shows the last messages of a session, with their answers.
-    pub fn show(&self, exchanges: &[Exchange]) {
-        let terminal = &self.app.terminal;
-        for Exchange { message, answer } in exchanges {
-            self.app.notify(Style::Plain, &format!("> {}", first_line(message, SHOWN_CHARS)));
-            let mut markdown = MarkdownStream::default();
+    /// Shows the last messages of a session, as they were shown at first.
+    pub fn show(&self, records: &[Record]) {
+        if let Some(memory) = &self.request.chat {
             // A terminal that is gone is noticed by the next prompt.
-            drop(markdown.push(terminal, answer).and_then(|_| markdown.finish(terminal)));
+            drop(show_again(&self.app.terminal, memory, Language::En, records));
         }
     }
 
