@@ -185,7 +185,9 @@ impl<'a> Conversation<'a> {
                 undo_points = prompts(&records).iter().map(|prompt| prompt.steps_before).collect();
                 exchanges = records.split_off(last_prompts(&records, SHOWN_EXCHANGES));
                 let redactor = self.app.redactor(&loaded.settings);
-                exchanges.iter_mut().for_each(|record| redactor.redact_event(&mut record.event));
+                for record in &mut exchanges {
+                    redactor.redact_event(&mut record.event);
+                }
                 Overrides { agent, approvals, model, ..Overrides::default() }
             }
         };
