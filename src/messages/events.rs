@@ -58,6 +58,8 @@ pub fn request_sent(attempt: u32, language: Language) -> String {
 pub struct RunProgress {
     /// The model.
     pub model: String,
+    /// What the model does.
+    pub activity: ModelActivity,
     /// The step of the session.
     pub step: u32,
     /// Steps that the run may still take after this one.
@@ -70,12 +72,31 @@ pub struct RunProgress {
     pub budget: Option<Usd>,
 }
 
+/// What a model does during a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModelActivity {
+    /// Nothing has arrived yet.
+    #[default]
+    Awaited,
+    /// Thoughts arrive.
+    Thinks,
+    /// Text arrives.
+    Writes,
+}
+
 /// Spinner text during a model call.
 pub fn spinner_model(run: &RunProgress, language: Language) -> String {
     let (step, left) = (run.step, run.steps_left);
+    let does = match run.activity {
+        ModelActivity::Awaited => {
+            format!("{} {}", language.pick("waiting for", "en espera de"), run.model)
+        }
+        ModelActivity::Thinks => format!("{} {}", run.model, language.pick("thinks", "piensa")),
+        ModelActivity::Writes => format!("{} {}", run.model, language.pick("writes", "escribe")),
+    };
     let mut parts = vec![match language {
-        Language::En => format!("step {step} ({left} left): waiting for {}", run.model),
-        Language::Es => format!("paso {step} (quedan {left}): en espera de {}", run.model),
+        Language::En => format!("step {step} ({left} left): {does}"),
+        Language::Es => format!("paso {step} (quedan {left}): {does}"),
     }];
     if run.tokens > 0 {
         let so_far = language.pick("tokens so far", "tokens hasta ahora");

@@ -4,7 +4,7 @@ use agent_core::event::{Event, Record};
 use agent_core::event_sink::EventSink;
 use agent_core::language::Language;
 use agent_core::price::Usd;
-use agent_messages::{self as messages, RunProgress};
+use agent_messages::{self as messages, ModelActivity, RunProgress};
 use agent_terminal::{Terminal, one_line};
 use std::io;
 use std::sync::Arc;
@@ -25,6 +25,13 @@ impl ProgressSpinner {
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language, run: RunProgress::default() }
     }
+
+    fn note(&mut self, activity: ModelActivity) {
+        if self.run.activity != activity {
+            self.run.activity = activity;
+            self.terminal.show_status(&messages::spinner_model(&self.run, self.language));
+        }
+    }
 }
 
 impl EventSink for ProgressSpinner {
@@ -41,8 +48,11 @@ impl EventSink for ProgressSpinner {
             Event::StepStart { .. } => {
                 self.run.step = record.step;
                 self.run.steps_left = self.run.steps_left.saturating_sub(1);
+                self.run.activity = ModelActivity::Awaited;
                 self.terminal.show_status(&messages::spinner_model(&self.run, self.language));
             }
+            Event::ThinkingDelta { .. } => self.note(ModelActivity::Thinks),
+            Event::TextDelta { .. } => self.note(ModelActivity::Writes),
             Event::ToolCallStart { call, summary } => {
                 self.terminal.show_status(&messages::spinner_tool(&call.name, summary));
             }

@@ -1053,20 +1053,23 @@ fn u09_always_lasts_for_the_conversation_and_is_for_all_edits() {
 fn u09_letters_of_a_message_that_is_being_written_answer_no_question() {
     let lab = Lab::new();
     let server = Server::turns([
-        json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
+        waiting("gate"),
         turn("write_file", &json!({"path": "a.txt", "content": "x"})),
         json!({"text": "refused"}),
     ]);
     let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
     chat.prompt(1);
     chat.types("go\r");
-    server.wait_for_request(1);
+    chat.answer("y");
+    lab.wait_for_file("gate");
     chat.types("please ");
-    chat.see("the question", |text| questions(text) == 1);
+    chat.see("the input", |text| input(text) == "> please");
+    fs::write(lab.ws().join("gate"), "go\n").unwrap();
+    chat.see("the question", |text| questions(text) == 2);
     // A sentence goes on: its `a` is not "always".
     chat.types("a");
     chat.types("lso run");
-    chat.see("the question again", |text| questions(text) == 2);
+    chat.see("the question again", |text| questions(text) == 3);
     // Arrows are no answer and print nothing.
     chat.types("\u{1b}[A");
     chat.types("n");
@@ -1645,14 +1648,14 @@ fn u17_the_answer_is_copied_and_thoughts_are_shown_on_request() {
     chat.prompt(1);
     chat.types("/copy\r");
     chat.see("the error", |text| text.contains("no message was sent yet"));
-    chat.types("one\rtwo");
-    chat.see("the answer", |text| text.contains("answer\n") && input(text).contains("two"));
-    chat.types("\u{15}/copy\r");
+    chat.types("one\r");
+    chat.see("the end", |text| text.contains("answer\n") && text.contains(" · 1 step · "));
+    chat.types("/copy\r");
     chat.see("the copy", |text| text.contains("2 lines given to the clipboard"));
     // Without the escape character: "a [31mred\nanswer".
     chat.wait("the sequence", |text| text.contains("\u{1b}]52;c;YSBbMzFtcmVkCmFuc3dlcg==\u{7}"));
     chat.types("/thinking\rtwo\r");
-    let seen = chat.see("the answer", |text| text.contains("\nsecond\n"));
+    let seen = chat.see("the answer", |text| text.contains("\nsecond\n") && text.contains(" · 2 steps · "));
     assert_eq!(seen.matches("I had a thought").count(), 1, "{seen}");
     chat.types("/thinking\rthree\r");
     let seen = chat.see("the answer", |text| text.contains("\nthird\n"));

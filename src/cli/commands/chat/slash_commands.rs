@@ -66,8 +66,10 @@ const COMMANDS: [(&str, &str, &str); 32] = [
 ];
 
 /// The commands that are possible while the agent works.
-const WHILE_WORKING: [&str; 11] =
-    ["help", "model", "agent", "plan", "mode", "effort", "out", "cost", "status", "queue", "image"];
+const WHILE_WORKING: [&str; 13] = [
+    "help", "model", "agent", "plan", "mode", "effort", "out", "copy", "cost", "thinking", "status", "queue",
+    "image",
+];
 
 /// Returns all commands with their slash, for the menu.
 pub fn candidates(user_commands: &UserCommands) -> Vec<Candidate> {
