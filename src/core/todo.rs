@@ -54,7 +54,7 @@ impl TodoList {
         Self { steps: text.lines().filter_map(step).collect() }
     }
 
-    /// Says how many steps are done.
+    /// Returns how many steps are done, in words.
     pub fn progress(&self) -> String {
         let done = self.steps.iter().filter(|step| step.status == StepStatus::Done).count();
         format!("{done} of {} done", self.steps.len())

@@ -53,12 +53,22 @@ impl SessionStore {
     /// # Errors
     /// Fails for an unknown or unreadable session, and when the new one cannot be created.
     pub fn copy(&self, id: &str, to_step: Option<u32>, new: &str) -> Result<(), SessionError> {
+        self.copy_part(id, new, |records| to_step.map_or(records, |step| up_to_step(records, step)))
+    }
+
+    /// Creates the session `new` from the records of session `id` that `part` selects, the first ones, with its stored outputs and images.
+    ///
+    /// # Errors
+    /// As [`copy`](Self::copy).
+    pub fn copy_part(
+        &self,
+        id: &str,
+        new: &str,
+        part: impl FnOnce(&[Record]) -> &[Record],
+    ) -> Result<(), SessionError> {
         let contents = read::read(&self.journal_path(id)?)
             .map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
-        let records = match to_step {
-            Some(step) => up_to_step(&contents.records, step).to_vec(),
-            None => contents.records,
-        };
+        let records = part(&contents.records).to_vec();
         let labels = self.labels(id);
         let (outputs, images) = (self.outputs_dir(id)?, self.images_dir(id)?);
         self.create_from_records(new, &rewrite_for_session(records, new), |dir| {

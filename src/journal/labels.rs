@@ -2,14 +2,13 @@
 //! only the ends of journals.
 
 use crate::session_store::{SessionError, SessionStore};
-use agent_runtime::private_file::{create_new, open};
+use agent_runtime::private_file::{read_bounded, replace};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::Path;
 
-/// Name of the file in the directory of a session, and of its next version.
+/// Name of the file in the directory of a session.
 const FILE: &str = "labels.json";
-const NEXT: &str = "labels.json.new";
 
 /// Maximum bytes of the file.
 const MAX_BYTES: u64 = 16 << 10;
@@ -28,13 +27,7 @@ pub struct SessionLabels {
 impl SessionStore {
     /// Returns the labels of session `id`; none if they cannot be read, because nothing but lists depends on them.
     pub fn labels(&self, id: &str) -> SessionLabels {
-        let read = || -> Option<SessionLabels> {
-            let (file, _) = open(&self.session_dir(id).ok()?.join(FILE)).ok()?;
-            let mut json = Vec::new();
-            file.take(MAX_BYTES).read_to_end(&mut json).ok()?;
-            serde_json::from_slice(&json).ok()
-        };
-        read().unwrap_or_default()
+        self.session_dir(id).ok().and_then(|dir| read(&dir).ok()).unwrap_or_default()
     }
 
     /// Changes the labels of session `id`.
@@ -46,34 +39,30 @@ impl SessionStore {
         id: &str,
         change: impl FnOnce(&mut SessionLabels),
     ) -> Result<(), SessionError> {
-        let (dir, before) = (self.session_dir(id)?, self.labels(id));
+        let dir = self.session_dir(id)?;
+        let failed = |what, source| SessionError::Io { what, path: dir.clone(), source };
+        let before = read(&dir).map_err(|error| failed("cannot read the labels of the session", error))?;
         let mut labels = before.clone();
         change(&mut labels);
         if labels == before {
             return Ok(());
         }
-        write_labels(&dir, &labels).map_err(|source| SessionError::Io {
-            what: "cannot store the labels of the session",
-            path: dir,
-            source,
-        })
+        write_labels(&dir, &labels).map_err(|error| failed("cannot store the labels of the session", error))
     }
+}
+
+/// Reads the labels in the directory of a session; a damaged file has none.
+fn read(dir: &Path) -> io::Result<SessionLabels> {
+    let json = read_bounded(&dir.join(FILE), MAX_BYTES)?;
+    Ok(json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default())
 }
 
 /// Writes the labels into the directory of a session.
 ///
 /// # Errors
 /// When the file cannot be written.
-#[expect(clippy::disallowed_methods, reason = "this crate owns the session files")]
 pub fn write_labels(dir: &Path, labels: &SessionLabels) -> io::Result<()> {
-    let next = dir.join(NEXT);
-    match std::fs::remove_file(&next) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = create_new(&next, true)?;
-    file.write_all(&serde_json::to_vec(labels)?)?;
-    std::fs::rename(&next, dir.join(FILE))
+    replace(&dir.join(FILE), &serde_json::to_vec(labels)?)
 }
 
 #[cfg(test)]

@@ -10,8 +10,12 @@ use agent_core::event::{Event, MessageOrigin, Record};
 pub struct Prompt {
     /// Its text.
     pub text: String,
-    /// Number of steps of the session before it.
+    /// Number of steps of the session before it, for an undo of the later ones.
     pub steps_before: u32,
+    /// Number of records of the session before its run.
+    pub records_before: usize,
+    /// Number of its images.
+    pub images: usize,
     /// The files that changed until the next prompt, each once.
     pub files: Vec<String>,
 }
@@ -32,10 +36,15 @@ impl SessionStore {
 pub fn prompts(records: &[Record]) -> Vec<Prompt> {
     let mut prompts: Vec<Prompt> = Vec::new();
     let mut counter = StepCounter::default();
-    for record in records {
+    let mut records_before = 0;
+    for (at, record) in records.iter().enumerate() {
         let steps_before = counter.next(record);
-        if let Event::UserMessage { text, origin: MessageOrigin::Prompt, .. } = &record.event {
-            prompts.push(Prompt { text: text.clone(), steps_before, files: Vec::new() });
+        if matches!(record.event, Event::RunStart { .. }) {
+            records_before = at;
+        }
+        if let Event::UserMessage { text, origin: MessageOrigin::Prompt, images } = &record.event {
+            let (text, images, files) = (text.clone(), images.len(), Vec::new());
+            prompts.push(Prompt { text, steps_before, records_before, images, files });
         } else if let Some(prompt) = prompts.last_mut() {
             for change in record.event.changed() {
                 if !prompt.files.contains(&change.path) {

@@ -97,8 +97,7 @@ pub const CHAT_NO_SESSION: &str = "there is no session yet: it begins with the f
 pub const CHAT_NO_IMAGE: &str = "no image is attached: /image FILE attaches one to the next message";
 
 /// Error of `/undo` without a message before it.
-pub const CHAT_NOTHING_TO_UNDO: &str =
-    "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";
+pub const CHAT_NOTHING_TO_UNDO: &str = "no message of this conversation is left to undo";
 
 /// End of the list of `/rewind`, and error of other arguments.
 pub const CHAT_REWIND_USAGE: &str = "/rewind N goes back to before message N, with the files and the conversation; \
@@ -114,10 +113,14 @@ pub fn rewind_no_message(number: &str, count: usize) -> String {
     format!("there is no message {number}: the conversation has {}", pluralize(count, "message"))
 }
 
-/// Answer to `/rewind`: `session` has all of the conversation.
-pub fn rewound(number: &str, session: &str) -> String {
+/// Answer to `/rewind`: `session` has all of the conversation; the message had `images`.
+pub fn rewound(number: &str, session: &str, images: usize) -> String {
+    let images = match images {
+        0 => String::new(),
+        count => format!(", without its {}", pluralize(count, "image")),
+    };
     format!(
-        "the conversation is as before message {number}, which stands in the input; /resume {session} is all of it"
+        "the conversation is as before message {number}, which stands in the input{images}; /resume {session} is all of it"
     )
 }
 
@@ -134,11 +137,10 @@ pub fn chat_copied(lines: usize) -> String {
 pub const VI_NORMAL: &str = "  NORMAL";
 
 /// Answer to `/name`.
-pub fn chat_named(title: &str) -> String {
-    if title.is_empty() {
-        "the session is named by its first message again".to_owned()
-    } else {
-        format!("the session is named: {title}")
+pub fn chat_named(title: Option<&str>) -> String {
+    match title {
+        Some(title) => format!("the session is named: {title}"),
+        None => "lists name the session by its first message".to_owned(),
     }
 }
 

@@ -52,6 +52,11 @@ impl ChatMemory {
         self.0.borrow().has_run
     }
 
+    /// Notes that another session is continued: what differs from its last run is not what the user has just changed.
+    pub fn begin_session(&self) {
+        self.0.borrow_mut().has_run = false;
+    }
+
     /// Shows the thoughts of the model from the next message on, or no longer; returns which.
     pub fn toggle_thoughts(&self) -> bool {
         let shows = &mut self.0.borrow_mut().shows_thoughts;

@@ -453,13 +453,13 @@ impl<'a> Run<'a> {
         let unlabelled = labelled.err().map(|error| error.to_string());
         let models = agent.models.iter().flat_map(|model| model.warnings().to_vec());
         // In a conversation the user has made these changes a moment ago.
-        let is_told = self.request.chat.as_ref().is_some_and(ChatMemory::has_run);
-        let (told, untold) =
-            if is_told { (change_notices, Vec::new()) } else { (Vec::new(), change_notices) };
-        for text in models.chain(untold).chain(self.notices.iter().cloned()).chain(found).chain(unlabelled) {
+        let is_known = self.request.chat.as_ref().is_some_and(ChatMemory::has_run);
+        let (known, unknown) =
+            if is_known { (change_notices, Vec::new()) } else { (Vec::new(), change_notices) };
+        for text in models.chain(unknown).chain(self.notices.iter().cloned()).chain(found).chain(unlabelled) {
             warn(agent, text)?;
         }
-        for text in self.skills.new_skills.iter().cloned().chain(problem).chain(told) {
+        for text in self.skills.new_skills.iter().cloned().chain(problem).chain(known) {
             emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
         }
         // After the system message: the next session is the first to read it.

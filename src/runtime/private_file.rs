@@ -3,7 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -35,6 +35,36 @@ pub fn create_new(path: &Path, is_private: bool) -> io::Result<File> {
         DirBuilder::new().recursive(true).mode(directory).create(parent)?;
     }
     OpenOptions::new().write(true).create_new(true).mode(file).open(path)
+}
+
+/// Replaces the content of the private file `path` as a whole.
+///
+/// # Errors
+/// When the file beside it cannot be written, or cannot take its place.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(content)?;
+    synced(file.as_file().sync_all())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Reads the file `path` up to `most` bytes; `None` if there is none.
+///
+/// # Errors
+/// When it cannot be read, or is longer.
+pub fn read_bounded(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?.0,
+    };
+    let mut content = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut content)?;
+    if u64::try_from(content.len()).is_ok_and(|length| length <= most) {
+        Ok(Some(content))
+    } else {
+        Err(io::ErrorKind::FileTooLarge.into())
+    }
 }
 
 /// Permission bits of a mode.

@@ -6,7 +6,7 @@ use super::sanitize::{char_columns, columns};
 use super::streams::Style;
 use agent_messages as messages;
 use rustyline::line_buffer::{ChangeListener, DeleteListener, Direction, LineBuffer};
-use rustyline::{At, Movement, Word};
+use rustyline::{At, Movement, RepeatCount, Word};
 use terminput::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Maximum bytes of a text; more is not taken.
@@ -281,8 +281,22 @@ impl InputLine {
         }
     }
 
-    /// Replaces `count` characters of the line from the cursor on by `with`.
+    /// Returns the number of characters from the cursor to the end of the line.
+    pub fn after_cursor_in_line(&self) -> RepeatCount {
+        let rest = self.buffer.as_str().get(self.buffer.pos()..).unwrap_or_default();
+        count_of(rest.split('\n').next().unwrap_or_default())
+    }
+
+    /// Returns the number of characters from the start of the line to the cursor.
+    pub fn before_cursor_in_line(&self) -> RepeatCount {
+        count_of(self.before_cursor().rsplit('\n').next().unwrap_or_default())
+    }
+
+    /// Replaces `count` characters of the line from the cursor on by `with`, if it has so many.
     pub fn replace_chars(&mut self, with: char, count: usize) {
+        if usize::from(self.after_cursor_in_line()) < count {
+            return;
+        }
         self.change_chars(count, |_| with.to_string());
         self.buffer.move_backward(1);
     }
@@ -413,6 +427,10 @@ fn shown_columns(char: char) -> usize {
         char if !char.is_ascii() && console::measure_text_width(char.encode_utf8(&mut [0; 4])) == 0 => 0,
         char => char_columns(char),
     }
+}
+
+fn count_of(text: &str) -> RepeatCount {
+    RepeatCount::try_from(text.chars().count()).unwrap_or(RepeatCount::MAX)
 }
 
 /// Does not follow changes.

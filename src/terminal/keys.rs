@@ -45,21 +45,28 @@ impl Keys {
         }
     }
 
-    /// Returns the text that `bytes` type; keys without a letter have none.
+    /// Returns the text that `bytes` type or paste; keys without a letter have none, and Backspace removes one.
     pub fn text(bytes: &[u8]) -> String {
         let mut keys = Self::default();
         keys.push(bytes);
-        let letter = |event: Event| {
-            let Event::Key(key) = event else { return None };
-            match key.code {
-                KeyCode::Enter => Some('\n'),
-                // Ctrl+J, the end of a line that a program types.
-                KeyCode::Char('j') if key.modifiers == KeyModifiers::CTRL => Some('\n'),
-                KeyCode::Char(char) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(char),
-                _ => None,
+        let mut text = String::new();
+        for event in keys.ready {
+            match event {
+                Event::Paste(pasted) => text.extend(pasted.chars().filter(|c| *c == '\n' || !c.is_control())),
+                Event::Key(key) => match key.code {
+                    KeyCode::Enter => text.push('\n'),
+                    // Ctrl+J, the end of a line that a program types.
+                    KeyCode::Char('j') if key.modifiers == KeyModifiers::CTRL => text.push('\n'),
+                    KeyCode::Char(char) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => {
+                        text.push(char);
+                    }
+                    KeyCode::Backspace => drop(text.pop()),
+                    _ => {}
+                },
+                _ => {}
             }
-        };
-        keys.ready.into_iter().filter_map(letter).collect()
+        }
+        text
     }
 
     /// Reads what has arrived; returns false at the end of the input.
@@ -240,7 +247,14 @@ mod tests {
 
     #[test]
     fn u09_only_letters_are_text() {
-        assert_eq!(Keys::text("\u{1b}[Ay\u{f}N\u{1b}[5~é\r".as_bytes()), "yNé\n");
+        for (typed, text) in [
+            ("\u{1b}[Ay\u{f}N\u{1b}[5~é\r", "yNé\n"),
+            ("y\u{7f}", ""),
+            ("y\u{1b}", "y"),
+            ("\u{1b}[200~a\u{7}b\u{1b}[201~c", "abc"),
+        ] {
+            assert_eq!(Keys::text(typed.as_bytes()), text, "{typed:?}");
+        }
     }
 
     #[test]

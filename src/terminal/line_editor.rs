@@ -91,6 +91,8 @@ pub trait Completion {
     fn paths(&self, typed: &str) -> Vec<Candidate>;
     /// Returns the candidates for the last word of a line that begins with a command.
     fn values(&self, line: &str) -> Vec<Candidate>;
+    /// Checks whether a command, with its slash, takes arguments.
+    fn takes_arguments(&self, command: &str) -> bool;
     /// Checks whether a line whose last word is one of these candidates is a whole command.
     fn is_complete(&self, line: &str) -> bool;
     /// Returns the image whose path is all of a pasted text, as when a file is dropped on the terminal.
@@ -321,7 +323,8 @@ impl LineEditor {
         let key = match event {
             Event::Paste(text) => {
                 self.search = None;
-                if let Some(image) = self.options.completion.image(&text) {
+                let is_message = !self.line.before_cursor().starts_with(['/', '!']);
+                if let Some(image) = self.options.completion.image(&text).filter(|_| is_message) {
                     return Some(Input::Image(image));
                 }
                 self.line.paste(&text);
@@ -439,23 +442,26 @@ impl LineEditor {
         Some(if is_alt { Input::Later(text) } else { Input::Line(text) })
     }
 
-    /// Takes the selected candidate on Enter; returns whether the line is not complete yet. A command that has values shows them.
+    /// Takes the marked candidate on Enter; returns whether the line goes on. A command that takes arguments waits for them.
     fn accept_and_go_on(&mut self) -> bool {
-        let Some(at) = self.menu.as_ref().and_then(Menu::marked) else { return false };
+        let Some((menu, at)) = self.menu.as_ref().and_then(|menu| Some((menu, menu.marked()?))) else {
+            return false;
+        };
+        let is_path = self.line.before_cursor().get(..menu.from).is_some_and(|before| before.ends_with('@'));
         self.accept(at);
         let line = self.line.before_cursor().to_owned();
-        if !line.starts_with('/') || self.menu.is_some() {
+        if is_path || !line.starts_with('/') || !self.line.is_at_end() {
             return true;
         }
         if line.contains(char::is_whitespace) {
             return !self.options.completion.is_complete(&line);
         }
-        let has_values = !self.options.completion.values(&format!("{line} ")).is_empty();
-        if has_values {
+        let takes_arguments = self.options.completion.takes_arguments(&line);
+        if takes_arguments {
             self.line.insert(" ");
             self.update_menu();
         }
-        has_values
+        takes_arguments
     }
 
     fn clear(&mut self) {
@@ -605,7 +611,7 @@ impl LineEditor {
         let is_known = |candidate: &Candidate| before.get(from..) == Some(candidate.text.as_str());
         let is_complete = matches!(candidates.as_slice(), [only] if is_known(only));
         let is_command = before.starts_with('/') && word == 0;
-        let takes_first = is_command && !candidates.iter().any(is_known);
+        let takes_first = is_command && self.line.is_at_end() && !candidates.iter().any(is_known);
         self.menu = (!candidates.is_empty() && !is_complete).then_some(Menu {
             candidates,
             from,
@@ -669,6 +675,10 @@ mod tests {
 
         fn values(&self, _: &str) -> Vec<Candidate> {
             vec!["value".to_owned().into()]
+        }
+
+        fn takes_arguments(&self, _: &str) -> bool {
+            false
         }
 
         fn is_complete(&self, _: &str) -> bool {

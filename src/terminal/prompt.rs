@@ -244,17 +244,20 @@ impl Terminal {
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
         self.keep_typed()?;
         let mut is_cut = self.show_question(question)?;
-        for _ in 0..MAX_TRIES {
+        let mut tries = 0;
+        while tries < MAX_TRIES {
             let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
             let key = match self.read_key(choices).await? {
                 Typed::Answer(key) => key,
                 Typed::End => return Ok(PromptAnswer::Abort),
                 Typed::Message(text) => {
-                    // It stands in the input afterwards.
+                    // It stands in the input afterwards, and goes on.
+                    self.has_draft.store(true, Ordering::Relaxed);
                     self.typed.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
                     continue;
                 }
             };
+            tries += 1;
             match key.trim().to_lowercase().as_str() {
                 SHOW_ALL if is_cut => {
                     self.show_whole(question)?;
@@ -309,13 +312,16 @@ impl Terminal {
             if text.is_empty() {
                 continue;
             }
-            if self.has_draft.load(Ordering::Relaxed) && !text.ends_with('\n') {
-                let rest = typed_on().await?;
-                if !rest.is_empty() || text.chars().count() > 1 {
-                    break Typed::Message(text + &rest);
-                }
+            if !self.has_draft.load(Ordering::Relaxed) || text.ends_with('\n') {
+                break Typed::Answer(text);
             }
-            break Typed::Answer(text);
+            break match typed_on().await? {
+                None => Typed::End,
+                Some(rest) if rest.is_empty() && text.chars().count() == 1 => Typed::Answer(text),
+                Some(rest) if rest == ESCAPE => Typed::Answer(rest),
+                // A letter that is removed again is no answer either.
+                Some(rest) => Typed::Message(Keys::text(format!("{key}{rest}").as_bytes())),
+            };
         };
         drop(keys);
         if let Typed::Answer(key) = &typed
@@ -403,15 +409,18 @@ enum Typed {
     End,
 }
 
-/// Returns what is typed until there is no key for a while.
-async fn typed_on() -> io::Result<String> {
+/// Returns what is typed until there is no key for a while, with control characters; `None` at the end of the input.
+async fn typed_on() -> io::Result<Option<String>> {
     let mut typed = String::new();
     loop {
         tokio::time::sleep(ALONE).await;
         if !is_readable(io::stdin(), &Timespec::default())? {
-            return Ok(typed.chars().filter(|c| *c == '\n' || !c.is_control()).collect());
+            return Ok(Some(typed));
         }
-        typed.push_str(&take_line(io::stdin())?.unwrap_or_default());
+        match take_line(io::stdin())? {
+            Some(more) => typed.push_str(&more),
+            None => return Ok(None),
+        }
     }
 }
 

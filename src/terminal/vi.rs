@@ -87,12 +87,18 @@ impl Vi {
 
     /// Handles a key of the normal mode; `None` outside it, and for keys with the same meaning in both modes.
     pub fn press(&mut self, key: KeyEvent, line: &mut InputLine) -> Option<ViKey> {
-        let KeyCode::Char(char) = key.code else { return None };
+        let KeyCode::Char(char) = key.code else {
+            if key.code != KeyCode::Esc {
+                self.keys.clear();
+            }
+            return None;
+        };
         // Esc and the next key arrive as one key if they are typed quickly.
         if key.modifiers.contains(KeyModifiers::ALT) {
             self.escape(line);
         }
         if !self.is_normal || key.modifiers.contains(KeyModifiers::CTRL) {
+            self.keys.clear();
             return None;
         }
         self.keys.push(char);
@@ -116,11 +122,11 @@ impl Vi {
             (None, 'u') => return ctrl('7'),
             (None, 'v') => return ctrl('g'),
             (None, '/' | '?') => return ctrl('r'),
-            (None, 'x') => line.kill(&Movement::ForwardChar(count)),
-            (None, 'X') => line.kill(&Movement::BackwardChar(count)),
+            (None, 'x') => line.kill(&Movement::ForwardChar(count.min(line.after_cursor_in_line()))),
+            (None, 'X') => line.kill(&Movement::BackwardChar(count.min(line.before_cursor_in_line()))),
             (None, 'D') => line.kill(&Movement::EndOfLine),
             (None, 'C') => self.change(&Movement::EndOfLine, line),
-            (None, 's') => self.change(&Movement::ForwardChar(count), line),
+            (None, 's') => self.change(&Movement::ForwardChar(count.min(line.after_cursor_in_line())), line),
             (None, 'S') => self.change(&Movement::WholeLine, line),
             (None, 'Y') => line.copy(&Movement::WholeLine),
             (None, 'p' | 'P') => line.put(key == 'p', count.into()),
@@ -278,6 +284,9 @@ mod tests {
             ("one two three", "\u{1b}Ax", "one two threex|"),
             ("one two three", "\u{1b}Ix", "x|one two three"),
             ("one\ntwo", "\u{1b}kx", "o|n\ntwo"),
+            ("one\ntwo", "\u{1b}k05x", "|\ntwo"),
+            ("one\ntwo", "\u{1b}05X", "one\n|two"),
+            ("one\n\ntwo", "\u{1b}kra", "one\n|\ntwo"),
             ("one\ntwo", "\u{1b}ggOx", "x|\none\ntwo"),
             ("one", "\u{1b}ox", "one\nx|"),
             ("one two", "\u{1b}0d\u{1b}w", "one |two"),

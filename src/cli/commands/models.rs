@@ -3,7 +3,6 @@
 use crate::args::ModelsCommand;
 use crate::commands::common_args::CommonArgs;
 use crate::commands::endpoint_models;
-use agent_config::overrides::Overrides;
 use agent_core::failure::FailureKind;
 use agent_llm::model_table::{
     Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
@@ -35,11 +34,15 @@ pub fn models(
     common: &CommonArgs,
 ) -> AppResult<()> {
     if let Some(provider) = endpoint {
-        // Any name chooses the provider.
-        let model = (!provider.is_empty()).then(|| format!("{provider}/{ANY_MODEL}"));
-        let loaded = app.load_and_notify(&Overrides { model, ..common.overrides() })?;
+        let mut settings = app.load_and_notify(&common.overrides())?.settings;
+        let configured = settings.llm.model.as_deref().and_then(|model| model.split_once('/'));
+        if !provider.is_empty() && configured.is_none_or(|(name, _)| name != provider) {
+            // The address and the key that are configured belong to another server.
+            (settings.llm.api_base, settings.llm.api_key_env) = (None, None);
+            settings.llm.model = Some(format!("{provider}/{ANY_MODEL}"));
+        }
         let filter = filter.unwrap_or_default();
-        let models = endpoint_models::refresh(app, &loaded.settings)?;
+        let models = endpoint_models::refresh(app, &settings)?;
         let rows = models.iter().filter(|name| matches_filter(name, &filter));
         let rows: Vec<String> = rows.map(|name| one_line(name, NAME_CHARS) + "\n").collect();
         return print(&app.terminal, &rows.concat());

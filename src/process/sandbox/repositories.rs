@@ -131,7 +131,6 @@ pub fn working_tree_around(workspace: &Path) -> Option<&Path> {
     workspace.ancestors().find(|above| above.join(GIT).symlink_metadata().is_ok())
 }
 
-/// Returns the repository to which the `.git` file of `tree` leads, if its data names `tree`.
 /// Longest `HEAD` to read, in bytes: the name of a branch is at most a path.
 const MAX_HEAD_BYTES: u64 = 4096;
 
@@ -144,6 +143,7 @@ pub fn branch(workspace: &Path) -> Option<String> {
     Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }
 
+/// Returns the repository to which the `.git` file of `tree` leads, if its data names `tree`.
 fn acknowledged(git: &Path, tree: &Path) -> Option<PathBuf> {
     let GitLink { directory, common } = resolve_git_link(git)?;
     let Some(common) = common else {

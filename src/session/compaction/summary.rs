@@ -1,6 +1,7 @@
 //! The summary that replaces removed exchanges: requested from the model, or built from the calls.
 
 use agent_core::message::{Message, Part, Role};
+use agent_core::todo::TodoList;
 use agent_messages::{self as messages, STEPS_HEADING, SUMMARY_HEADING};
 use agent_text::delimiter::Delimiter;
 use agent_text::excerpt;
@@ -38,7 +39,12 @@ pub fn message(text: &str, todo: Option<&str>) -> Arc<Message> {
 pub fn text_of(message: &Message) -> Option<String> {
     let whole = message.joined_text();
     let text = whole.strip_prefix(SUMMARY_HEADING).filter(|_| is_summary(message))?.trim_start();
-    Some(text.rsplit_once(STEPS_HEADING).map_or(text, |(text, _)| text.trim_end()).to_owned())
+    // Only a list that ends the text is cut: a summary by the model may quote the heading.
+    let cut = text.rsplit_once(STEPS_HEADING).filter(|(_, list)| {
+        let list = list.trim_start();
+        TodoList::parse(list).to_string() == list
+    });
+    Some(cut.map_or(text, |(text, _)| text.trim_end()).to_owned())
 }
 
 /// Builds the request for a summary of `removed`, the messages to remove, in about `max_chars` characters at most; `task` is the user's task.

@@ -210,9 +210,13 @@ impl Completion for ChatCompletion {
         }
     }
 
+    fn takes_arguments(&self, command: &str) -> bool {
+        slash_commands::takes_arguments(command.trim_start_matches('/'))
+    }
+
     fn is_complete(&self, line: &str) -> bool {
-        // Other files may follow.
-        !line.starts_with("/image ")
+        // Other files may follow, and what of it goes back.
+        !line.starts_with("/image ") && !line.starts_with("/rewind ")
     }
 
     fn image(&self, pasted: &str) -> Option<PathBuf> {

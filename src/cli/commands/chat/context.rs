@@ -1,6 +1,6 @@
 //! `/context`: what fills the window of the model.
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, NAME_CHARS};
 use super::slash_commands::usage;
 use agent_core::limits::Limits;
 use agent_messages as messages;
@@ -8,6 +8,7 @@ use agent_messages::ContextRow;
 use agent_run::error::AppResult;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_session::context_window::{PromptPart, composition};
+use agent_terminal::one_line;
 use std::cmp::Reverse;
 
 impl Conversation<'_> {
@@ -34,7 +35,7 @@ impl Conversation<'_> {
 
 fn name(part: &PromptPart) -> String {
     let name = match part {
-        PromptPart::Results(tool) => return format!("results of {tool}"),
+        PromptPart::Results(tool) => return format!("results of {}", one_line(tool, NAME_CHARS)),
         PromptPart::Instructions => "instructions",
         PromptPart::Summary => "summary of earlier steps",
         PromptPart::Messages => "your messages",

@@ -192,6 +192,9 @@ impl<'a> Conversation<'a> {
             }
         };
         (self.session, self.session_defaults) = (session, defaults);
+        if let Some(memory) = &self.request.chat {
+            memory.begin_session();
+        }
         self.undo_points = undo_points;
         self.undone_points.clear();
         self.ran.clear();
@@ -448,9 +451,7 @@ impl<'a> Conversation<'a> {
                 }
             }
             Input::Image(path) => {
-                if let Err(error) = self.attach([path]) {
-                    self.app.report_error(&error);
-                }
+                self.attach_dropped(path, keyboard);
             }
             Input::ChangeMode => {
                 self.change_mode();

@@ -224,9 +224,7 @@ impl<'a> Chat<'a> {
                 self.handle_line(line.trim())
             }
             Input::Image(path) => {
-                if let Err(error) = self.conversation.attach([path]) {
-                    self.conversation.app.report_error(&error);
-                }
+                self.conversation.attach_dropped(path, &mut self.keyboard);
                 Next::Prompt
             }
             Input::ChangeMode => {

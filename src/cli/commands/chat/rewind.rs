@@ -38,18 +38,22 @@ impl Conversation<'_> {
         let Some(at) = at.filter(|at| *at < prompts.len()) else {
             return Err(usage(messages::rewind_no_message(number, prompts.len())));
         };
-        let Prompt { text, steps_before, .. } = prompts.swap_remove(at);
-        // The reason of a failure has been told.
+        let Prompt { text, steps_before, records_before, images, .. } = prompts.swap_remove(at);
+        let copy = (conversation && at > 0).then(|| self.app.source.session_id());
+        let store = self.sessions()?;
+        // What can fail comes first, so that nothing goes back by half.
+        if let Some(copy) = &copy {
+            store.copy_part(&id, copy, |records| records.get(..records_before).unwrap_or_default())?;
+        }
         if files && !self.on_session(&["undo"], &format!("--to-step {steps_before}"))? {
-            return Ok(());
+            // The reason is on the screen.
+            return copy.map_or(Ok(()), |copy| Ok(store.remove(&copy).map(drop)?));
         }
         if conversation {
-            let before =
-                if steps_before == 0 { None } else { Some(self.copy_session(&id, Some(steps_before))?) };
-            self.change_session(before)?;
+            self.change_session(copy)?;
             self.refresh_footer()?;
             self.typed = text;
-            self.say(&messages::rewound(number, &id));
+            self.say(&messages::rewound(number, &id, images));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
 use super::conversation::{BUILD, Conversation, MAX_MESSAGE_BYTES, Next, PLAN};
+use super::keyboard::Keyboard;
 use agent_config::error::did_you_mean;
 use agent_config::flag_values::{parse_effort, parse_mode};
 use agent_config::overrides::Overrides;
@@ -51,7 +52,7 @@ const COMMANDS: [(&str, &str, &str); 32] = [
     ("memory", "[add FACT|rm N|clear]", "list or change what is stored for later sessions"),
     ("sessions", "", "list the sessions of this workspace"),
     ("resume", "[ID]", "continue another session, or the newest"),
-    ("name", "[TITLE]", "name the session in lists; without a title, by its first message again"),
+    ("name", "[TITLE|clear]", "show or change the name of the session in lists"),
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
     ("clear", "", "start a new session, as /new"),
@@ -81,6 +82,11 @@ pub fn candidates(user_commands: &UserCommands) -> Vec<Candidate> {
     candidates.sort_by(|one, other| one.text.cmp(&other.text));
     candidates.dedup_by(|one, other| one.text == other.text);
     candidates
+}
+
+/// Checks whether the command `name` takes arguments; a command of the user may.
+pub fn takes_arguments(name: &str) -> bool {
+    COMMANDS.iter().find(|(known, ..)| *known == name).is_none_or(|(_, arguments, _)| !arguments.is_empty())
 }
 
 /// Checks whether a line is a slash command that is possible while the agent works.
@@ -281,6 +287,15 @@ impl Conversation<'_> {
         Ok(())
     }
 
+    /// Attaches an image that was dropped on the terminal; if that fails, its path stands in the input.
+    pub fn attach_dropped(&mut self, path: PathBuf, keyboard: &mut Keyboard) {
+        let text = path.display().to_string();
+        if let Err(error) = self.attach([path]) {
+            self.app.report_error(&error);
+            keyboard.put_back(&text);
+        }
+    }
+
     /// Attaches images to the next message, and lists what is attached.
     pub fn attach(&mut self, files: impl IntoIterator<Item = PathBuf>) -> AppResult<()> {
         let files: Vec<PathBuf> = self.request.images.iter().cloned().chain(files).collect();
@@ -427,7 +442,8 @@ impl Conversation<'_> {
     /// Continues in a copy of the session.
     fn fork(&mut self) -> AppResult<()> {
         let Some(id) = self.session.clone() else { return Err(usage(messages::CHAT_NO_SESSION)) };
-        let fork = self.copy_session(&id, None)?;
+        let fork = self.app.source.session_id();
+        self.sessions()?.copy(&id, None, &fork)?;
         let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
         self.change_session(Some(fork.clone()))?;
         // It is the same conversation.
@@ -436,20 +452,21 @@ impl Conversation<'_> {
         Ok(())
     }
 
+    /// Shows or changes the title of the session; `clear` removes it.
     fn name_session(&self, title: &str) -> AppResult<()> {
         let Some(id) = &self.session else { return Err(usage(messages::CHAT_NO_SESSION)) };
+        let store = self.sessions()?;
         let title = one_line(&self.app.redact(title), MAX_TITLE_CHARS);
-        let named = (!title.is_empty()).then(|| title.clone());
-        self.sessions()?.change_labels(id, |labels| labels.title = named)?;
-        self.say(&messages::chat_named(&title));
+        let named = match title.as_str() {
+            "" => store.labels(id).title,
+            "clear" => None,
+            _ => Some(title.clone()),
+        };
+        if !title.is_empty() {
+            store.change_labels(id, |labels| labels.title.clone_from(&named))?;
+        }
+        self.say(&messages::chat_named(named.as_deref()));
         Ok(())
-    }
-
-    /// Copies a session, or its first steps, and returns the id of the copy.
-    pub(super) fn copy_session(&self, id: &str, to_step: Option<u32>) -> AppResult<String> {
-        let new = self.app.source.session_id();
-        self.sessions()?.copy(id, to_step, &new)?;
-        Ok(new)
     }
 
     pub(super) fn sessions(&self) -> AppResult<SessionStore> {
