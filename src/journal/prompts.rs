@@ -63,3 +63,40 @@ pub fn last_prompts(records: &[Record], count: usize) -> usize {
     let prompts = records.iter().enumerate().filter(|(_, record)| is_prompt(record)).map(|(at, _)| at);
     prompts.rev().take(count).last().unwrap_or(records.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record(step: u32, event: &serde_json::Value) -> Record {
+        let record =
+            json!({"v": 1, "seq": 0, "run": "r", "step": step, "wall_ms": 1, "mono_us": 0, "event": event});
+        serde_json::from_value(record).unwrap()
+    }
+
+    // A run without a step, and a run whose model was replaced in a step, do not move the place of a prompt.
+    #[test]
+    fn u13_a_prompt_stands_after_the_records_of_the_runs_before_it() {
+        let run = json!({"type": "run_start", "agent": "", "model": "", "mode": "", "tools": [], "max_steps": 1, "resumed": false, "sandbox": ""});
+        let prompt = |text: &str| json!({"type": "user_message", "text": text, "origin": "prompt"});
+        let step = json!({"type": "step_start", "purpose": "step", "messages": 1});
+        let events = [
+            (0, run.clone()),
+            (0, prompt("one")),
+            (1, step.clone()),
+            (1, step.clone()),
+            (0, run.clone()),
+            (0, prompt("two")),
+            (0, run),
+            (0, prompt("three")),
+            (1, step),
+        ];
+        let records: Vec<Record> = events.into_iter().map(|(step, event)| record(step, &event)).collect();
+        let found = prompts(&records);
+        let found: Vec<(&str, u32, usize)> =
+            found.iter().map(|it| (it.text.as_str(), it.steps_before, it.records_before)).collect();
+        assert_eq!(found, [("one", 0, 0), ("two", 1, 4), ("three", 1, 6)]);
+        assert_eq!(last_prompts(&records, 2), 5);
+    }
+}
