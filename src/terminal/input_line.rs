@@ -6,7 +6,8 @@ use super::sanitize::{char_columns, columns};
 use super::streams::Style;
 use agent_messages as messages;
 use rustyline::line_buffer::{ChangeListener, DeleteListener, Direction, LineBuffer};
-use rustyline::{At, Movement, RepeatCount, Word};
+use rustyline::{At, CharSearch, Movement, RepeatCount, Word};
+use std::ops::Range;
 use terminput::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Maximum bytes of a text; more is not taken.
@@ -255,18 +256,46 @@ impl InputLine {
     /// Removes the text that a movement passes.
     pub fn kill(&mut self, movement: &Movement) {
         self.record(false);
-        let mut killed = Killed::default();
-        self.buffer.kill(movement, &mut killed);
-        if !killed.0.is_empty() {
-            self.killed = killed;
+        let range = self.passed(movement);
+        if !range.is_empty() {
+            self.killed = Killed(self.text_in(range.clone()));
+            self.buffer.set_pos(range.start);
+            self.buffer.delete_range(range, &mut Ignored);
         }
     }
 
     /// Copies the text that a movement passes.
     pub fn copy(&mut self, movement: &Movement) {
-        if let Some(text) = self.buffer.copy(movement) {
-            self.killed = Killed(text);
+        let range = self.passed(movement);
+        if !range.is_empty() {
+            self.killed = Killed(self.text_in(range));
         }
+    }
+
+    fn text_in(&self, range: Range<usize>) -> String {
+        self.buffer.as_str().get(range).unwrap_or_default().to_owned()
+    }
+
+    /// Returns the bytes that a movement passes; the buffer's own `copy` and `kill` panic where the first print of a line is behind the cursor.
+    fn passed(&mut self, movement: &Movement) -> Range<usize> {
+        let from = self.buffer.pos();
+        if *movement == Movement::WholeLine {
+            let (before, after) = self.buffer.as_str().split_at(from);
+            let start = before.rfind('\n').map_or(0, |end| end + 1);
+            return start..from + after.find('\n').unwrap_or(after.len());
+        }
+        self.go(movement);
+        let mut to = self.buffer.pos();
+        let is_inclusive = matches!(
+            movement,
+            Movement::ViCharSearch(_, CharSearch::Forward(_) | CharSearch::ForwardBefore(_))
+        );
+        if is_inclusive && to > from {
+            let rest = self.buffer.as_str().get(to..).unwrap_or_default();
+            to += rest.chars().next().map_or(0, char::len_utf8);
+        }
+        self.buffer.set_pos(from);
+        from.min(to)..from.max(to)
     }
 
     /// Inserts what was removed or copied `count` times, behind the character at the cursor or before it.
