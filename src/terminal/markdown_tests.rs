@@ -202,24 +202,14 @@ fn without_colours(received: &str) -> String {
 
 /// Returns the rows on a screen of 80 columns whose last rows are drawn again, as a selection has them.
 fn selected(pieces: &[&str]) -> String {
-    let (mut reader, err) = io::pipe().unwrap();
+    let (reader, err) = io::pipe().unwrap();
     let info = StreamInfo { stderr: true, stdout: StdoutTarget::SameTerminal, ..StreamInfo::default() };
     let environment = TerminalEnvironment::default();
     let terminal = Terminal::with_streams(info, &environment, Box::new(io::sink()), Box::new(err));
-    let reading = std::thread::spawn(move || {
-        let mut text = String::new();
-        reader.read_to_string(&mut text).unwrap();
-        text
-    });
-    let mut stream = MarkdownStream::default();
-    for piece in pieces {
-        stream.push(&terminal, piece).unwrap();
-    }
-    stream.finish(&terminal).unwrap();
-    drop(terminal);
+    let text = received_by((terminal, reader), pieces);
     let [rows, columns] = [60, 80].map(|cells| std::num::NonZero::new(cells).unwrap());
     let mut emulator = vt100::Parser::new(rows, columns, 0);
-    emulator.process(reading.join().unwrap().replace('\n', "\r\n").as_bytes());
+    emulator.process(text.replace('\n', "\r\n").as_bytes());
     emulator.screen().contents()
 }
 

@@ -195,11 +195,10 @@ impl Completion for ChatCompletion {
                 let models: BTreeSet<String> = stored.cloned().chain(built_in).collect();
                 models.into_iter().take(MAX_CANDIDATES).map(Candidate::from).collect()
             }
-            "/rewind" if arguments.contains(' ') => ["files", "conversation"]
-                .into_iter()
-                .filter(|what| what.starts_with(typed))
-                .map(|what| Candidate::from(what.to_owned()))
-                .collect(),
+            "/rewind" if arguments.contains(' ') => {
+                let parts = ["files", "conversation"].map(|part| Candidate::from(part.to_owned()));
+                beginning_with(parts.into_iter(), typed)
+            }
             "/rewind" => self.sessions.prompts(arguments),
             "/resume" => self.sessions.matching(arguments),
             "/image" => {

@@ -5,7 +5,7 @@ use super::slash_commands;
 use crate::commands::tools::{self, SingleCall};
 use agent_config::overrides::Overrides;
 use agent_config::settings::Settings;
-use agent_core::event::Record;
+use agent_core::event::{Event, Record};
 use agent_core::language::Language;
 use agent_core::message::ToolCall;
 use agent_core::price::Usd;
@@ -15,7 +15,6 @@ use agent_engine::policy::Mode;
 use agent_journal::prompts::{last_prompts, prompts};
 use agent_journal::read;
 use agent_journal::session_store::SessionError;
-use agent_journal::summary::SessionSummary;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
@@ -73,6 +72,16 @@ pub const BUILD: &str = "build";
 
 /// Number of messages that are shown of a session that is continued.
 const SHOWN_EXCHANGES: usize = 3;
+
+/// Returns the result of the last run; `None` if it was killed.
+fn last_result(records: &[Record]) -> Option<RunResult> {
+    let mut ends = records.iter().rev().filter_map(|record| match &record.event {
+        Event::RunEnd { result } => Some(Some(RunResult::clone(result))),
+        Event::RunStart { .. } => Some(None),
+        _ => None,
+    });
+    ends.next().flatten()
+}
 
 /// What follows an input of the user.
 pub enum Next {
@@ -176,12 +185,10 @@ impl<'a> Conversation<'a> {
                 let flags = opened.with_session_defaults(Overrides::default(), &loaded);
                 let Overrides { agent, model, approvals, .. } = flags;
                 let store = session_store(&loaded.settings);
-                // Without a summary the figures of the session are seen after its next message.
-                let summary = SessionSummary::read(&store.journal_path(id)?).unwrap_or_default();
-                result = summary.end.map(|end| *end);
                 let mut records = read::read(&store.journal_path(id)?)
                     .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?
                     .records;
+                result = last_result(&records);
                 undo_points = prompts(&records).iter().map(|prompt| prompt.steps_before).collect();
                 exchanges = records.split_off(last_prompts(&records, SHOWN_EXCHANGES));
                 let redactor = self.app.redactor(&loaded.settings);
