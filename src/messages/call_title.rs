@@ -75,9 +75,19 @@ pub fn call_more(lines: usize, key: Option<&str>, language: Language) -> String 
     )
 }
 
-/// Line below a diff that is shown in part; `key` shows it whole.
+/// Line below what is shown in part; `key` shows it whole.
 pub fn call_whole(key: &str, language: Language) -> String {
-    format!("   … {key} {}", language.pick("shows all of it", "lo muestra todo"))
+    format!("   … {} ({key})", language.pick("shown in part", "se muestra en parte"))
+}
+
+/// Note on a command that goes on in the background.
+pub fn call_in_background(id: &str, language: Language) -> String {
+    format!("{} {id}", language.pick("in the background:", "en segundo plano:"))
+}
+
+/// Note on a question that was not answered.
+pub fn call_no_answer(language: Language) -> &'static str {
+    language.pick("no answer", "sin respuesta")
 }
 
 /// Says after a command that it has more lines.

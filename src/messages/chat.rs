@@ -160,12 +160,28 @@ pub fn chat_thoughts(shows: bool) -> &'static str {
 pub const CHAT_NEW_SESSION: &str =
     "a new session begins with the next message; /resume continues the one before";
 
-/// The key that shows the whole output of the last call.
-pub const CHAT_KEY_OUTPUT: &str = "Ctrl+O";
+/// What shows the whole output of call `number`, the last one.
+pub fn chat_key_output(number: usize) -> String {
+    format!("Ctrl+O, /out {number}")
+}
+
+/// First line of the output of a call.
+pub fn chat_output_title(number: usize, title: &str) -> String {
+    format!("/out {number} · {title}")
+}
+
+/// Warning that the stored output of a call cannot be shown.
+pub fn chat_output_lost(why: &str) -> String {
+    format!("{why}; this is the part that the model has read:")
+}
+
+/// Line before the last lines of an output that is too long for the terminal.
+pub fn chat_output_before(lines: usize, path: &str) -> String {
+    format!("   … {} before: {path}", pluralize(lines, "line"))
+}
 
 /// Answer to `/out` without such a call.
-pub const CHAT_NO_OUTPUT: &str =
-    "there is no such output: /out shows all that the last call printed, /out 2 the one before it";
+pub const CHAT_NO_OUTPUT: &str = "there is no such output: /out shows all that the last call printed, /out 2 what call 2 printed, as long as it is one of the last 50";
 
 /// End of `/help`.
 pub const CHAT_HELP: &str =
@@ -173,7 +189,7 @@ pub const CHAT_HELP: &str =
   @PATH                            name a file; Tab completes it
   Alt+Enter, Ctrl+J, \\ at the end   new line
   Up, Ctrl+R                       the lines before; search them
-  Ctrl+O                           show all that the last call printed, or its whole diff
+  Ctrl+O                           show all that the last call printed, or its whole diff; again: the call before
   Ctrl+G                           write the message in $VISUAL or $EDITOR
   Ctrl+C                           clear the line
 while the agent works:

@@ -137,16 +137,26 @@ pub fn cannot_be_pending(reason: &str, language: Language) -> String {
     format!("{reason}\n{why}")
 }
 
+const DECLINED: &str = "The user declined this action";
+const DECLINED_ES: &str = "El usuario rechazó esta acción";
+
+/// Says after a title that the user has refused the call, in the words for the user; `None` for the reason of another refusal.
+pub fn call_declined(reason: &str, language: Language) -> Option<String> {
+    let first = reason.lines().next()?;
+    let why = first.strip_prefix(DECLINED).or_else(|| first.strip_prefix(DECLINED_ES))?;
+    Some(format!("✗ {}{}", language.pick("refused by you", "rechazado por usted"), why.trim_end_matches('.')))
+}
+
 /// Refusal by the user, with an optional reason.
 pub fn declined(reason: Option<&str>, language: Language) -> String {
     let reason = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
     match language {
         Language::En => format!(
-            "The user declined this action{reason}\nIt did not run. Continue without it, or ask in your answer what to do \
+            "{DECLINED}{reason}\nIt did not run. Continue without it, or ask in your answer what to do \
              instead."
         ),
         Language::Es => format!(
-            "El usuario rechazó esta acción{reason}\nNo se ejecutó. Continuar sin ella, o preguntar en la respuesta qué \
+            "{DECLINED_ES}{reason}\nNo se ejecutó. Continuar sin ella, o preguntar en la respuesta qué \
              hacer en su lugar."
         ),
     }

@@ -9,9 +9,12 @@ use agent_messages as messages;
 use agent_terminal::preview::{Preview, Row};
 use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
 use agent_text::diff;
+use agent_text::excerpt::omitted_lines;
 use agent_text::lines::{as_shown, pluralize};
 use agent_tools::TypedTool;
-use agent_tools::run_command::{RunCommand, exit_code_in};
+use agent_tools::ask_user::NO_ANSWER;
+use agent_tools::outputs::is_note;
+use agent_tools::run_command::{RunCommand, background_id_in, exit_code_in};
 use agent_tools::toolbox::EDIT_TOOLS;
 use agent_tools::write_file::WriteFile;
 use serde_json::Value;
@@ -26,6 +29,8 @@ const FAILURE_LINES: usize = 10;
 const NEW_FILE_ROWS: usize = 12;
 /// Characters of a title, and of the reason of a refusal.
 const TITLE_CHARS: usize = 160;
+/// Columns shown of the last line of a failure, which can take several rows.
+const REASON_COLUMNS: usize = 300;
 /// Rows of the screen that a diff leaves for what stands around it.
 const ROWS_AROUND: u16 = 6;
 /// Columns before a line of output.
@@ -41,6 +46,8 @@ pub(super) struct CallView {
     pub note: String,
     /// The command, if its title does not show all of it.
     command: Option<String>,
+    /// Whether its whole output is stored, because the model reads a part of it.
+    pub is_stored: bool,
     /// What it printed, or the diff of what it changed; without what it is about.
     body: Body,
 }
@@ -76,9 +83,12 @@ impl CallView {
             let more = if lines > 1 { messages::call_more_lines(lines - 1, language) } else { String::new() };
             messages::call_title(name, &format!("{}{more}", truncate_middle(summary, TITLE_CHARS)), language)
         };
-        let view = |title, style, body| Self { title, style, note: String::new(), command, body };
+        let is_stored = result.text.lines().any(is_note);
+        let view = |title, style, body| Self { title, style, note: String::new(), command, is_stored, body };
         if let Some(denial) = denial {
-            let why = messages::call_refused(&first_line(&denial.reason, TITLE_CHARS), language);
+            let reason = first_line(&denial.reason, TITLE_CHARS);
+            let why = messages::call_declined(&reason, language)
+                .unwrap_or_else(|| messages::call_refused(&reason, language));
             let title = format!("{} {why}", title(summary));
             return Some(view(title, Style::Warning, Body::Nothing));
         }
@@ -92,7 +102,7 @@ impl CallView {
         }
         let (about, body) = match call.and_then(|call| new_file(call, changed)) {
             Some(diff) => (None, Body::NewFile(diff)),
-            None => success(name, result, summary),
+            None => success(name, &result.text, summary, language),
         };
         let took = messages::call_took(duration);
         let note = about.as_ref().map_or("", |(_, note)| note);
@@ -143,29 +153,41 @@ impl CallView {
             }
             Body::Steps(steps) => (steps.iter().map(step_row).collect(), 0, false),
             Body::Output { lines, most, is_failure } => {
-                let left_out = lines.len().saturating_sub(*most);
+                // A row that says how much is left out takes the place of one line.
+                let most = if lines.len() == most + 1 && *most > 0 { most + 1 } else { *most };
+                let at = if *is_failure { lines.len().saturating_sub(most) } else { lines.len().min(most) };
+                let (first, last) = lines.split_at(at);
+                let (shown, hidden) = if *is_failure { (last, first) } else { (first, last) };
+                let left_out = hidden.iter().map(|line| omitted_lines(line).unwrap_or(1)).sum();
                 let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
-                let shown =
-                    if *is_failure { lines.get(left_out..) } else { lines.get(..lines.len().min(*most)) };
-                let shown = shown.unwrap_or_default().iter().map(|line| truncate_end(line, columns));
-                let (shown, cut): (Vec<String>, Vec<bool>) = shown.unzip();
+                let (shown, cut): (Vec<String>, Vec<bool>) = shown
+                    .iter()
+                    .enumerate()
+                    .map(|(at, line)| {
+                        // The last line of a failure is its reason.
+                        let is_reason = *is_failure && at + 1 == shown.len();
+                        truncate_end(line, if is_reason { columns.max(REASON_COLUMNS) } else { columns })
+                    })
+                    .unzip();
                 (shown.iter().map(|line| output_row(line)).collect(), left_out, cut.contains(&true))
             }
         }
     }
 
-    /// Returns everything that it printed, or the whole diff, below the command if the title does not show all of it; empty if there is nothing.
-    pub(super) fn whole(&self) -> Vec<Row> {
+    /// Returns the command if the title does not show all of it.
+    pub(super) fn command_rows(&self) -> Vec<Row> {
         let command = self.command.iter().flat_map(|command| command.lines());
-        let command =
-            command.map(|line| vec![(Style::Dim, "   $ ".to_owned()), (Style::Plain, line.to_owned())]);
-        let body = match &self.body {
+        command.map(|line| vec![(Style::Dim, "   $ ".to_owned()), (Style::Plain, line.to_owned())]).collect()
+    }
+
+    /// Returns everything that it printed for the model, or the whole diff; empty if there is nothing.
+    pub(super) fn whole(&self) -> Vec<Row> {
+        match &self.body {
             Body::Nothing => Vec::new(),
             Body::Steps(steps) => steps.iter().map(step_row).collect(),
             Body::Diff(diff) | Body::NewFile(diff) => Preview::whole(diff).rows,
             Body::Output { lines, .. } => lines.iter().map(|line| output_row(line)).collect(),
-        };
-        command.chain(body).collect()
+        }
     }
 }
 
@@ -182,7 +204,8 @@ fn new_file(call: &ToolCall, changed: &[Change]) -> Option<String> {
     Some(diff::unified_full(&file.path, "", &content))
 }
 
-fn output_row(line: &str) -> Row {
+/// Returns the row of a line of output.
+pub fn output_row(line: &str) -> Row {
     vec![(Style::Dim, "   │ ".to_owned()), (Style::Plain, line.to_owned())]
 }
 
@@ -201,7 +224,7 @@ fn failure(name: &str, text: &str) -> (String, Vec<String>) {
         return failed_command(text);
     }
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    (first.to_owned(), rest.lines().map(str::to_owned).collect())
+    (first.to_owned(), output_lines(rest))
 }
 
 /// What a command printed, and why it failed if it did.
@@ -234,31 +257,41 @@ fn failed_command(text: &str) -> (String, Vec<String>) {
     (why, printed(rest))
 }
 
+/// Returns the lines of a result without what is said to the model alone.
+fn output_lines(text: &str) -> Vec<String> {
+    text.lines().filter(|line| !is_note(line)).map(str::to_owned).collect()
+}
+
 /// Returns the summary and a note for the title, and what is shown below it.
-fn success(name: &str, result: &ToolResult, summary: &str) -> (Option<(String, String)>, Body) {
-    let text = result.text.as_str();
+fn success(name: &str, text: &str, summary: &str, language: Language) -> (Option<(String, String)>, Body) {
     let output = |lines, most| Body::Output { lines, most, is_failure: false };
-    let lines = |text: &str| text.lines().map(str::to_owned).collect();
     let with = |note: &str| (!note.is_empty()).then(|| (summary.to_owned(), note.to_owned()));
     match name {
         "read_file" => {
             let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-            (read_note(first).and_then(|note| with(&note)), output(lines(rest), 0))
+            (read_note(first).and_then(|note| with(&note)), output(output_lines(rest), 0))
+        }
+        "run_command" if let Some(id) = background_id_in(text) => {
+            (with(&messages::call_in_background(id, language)), Body::Nothing)
+        }
+        "ask_user" => {
+            let note = if text.ends_with(NO_ANSWER) { messages::call_no_answer(language) } else { "" };
+            (with(note), output(output_lines(text), 0))
         }
         "run_command" | "command_output" => (None, output(printed(text), OUTPUT_LINES)),
         "list_files" => {
             let (rest, total) = text.rsplit_once("\nTotal: ").unwrap_or((text, ""));
-            (with(total), output(lines(rest), 0))
+            (with(total), output(output_lines(rest), 0))
         }
         "find_files" => {
             let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
             let found = first.strip_prefix("Found ").and_then(|first| first.split_once(" matching"));
-            (with(found.map_or(first, |(count, _)| count)), output(lines(rest), 0))
+            (with(found.map_or(first, |(count, _)| count)), output(output_lines(rest), 0))
         }
         name if EDIT_TOOLS.contains(&name) => edited(text, summary),
         "delete_file" => (None, Body::Nothing),
         TodoList::TOOL => (None, Body::Steps(TodoList::parse(text).steps)),
-        _ => (None, output(lines(text), OUTPUT_LINES)),
+        _ => (None, output(output_lines(text), OUTPUT_LINES)),
     }
 }
 
@@ -299,7 +332,7 @@ fn printed(text: &str) -> Vec<String> {
         }
         None => true,
     });
-    lines.into_iter().map(as_shown).collect()
+    lines.into_iter().filter(|line| !is_note(line)).map(as_shown).collect()
 }
 
 #[cfg(test)]
@@ -341,6 +374,14 @@ mod tests {
             ("run_command", "false", "Error: Command failed with exit_code: 1", "$ false ✗ exit 1, 1.2 s"),
             ("edit_file", "a.py", "Error: No such text.\nRead it.", "Edit a.py ✗ No such text, 1.2 s"),
             ("issues__list", "open", "12 issues", "issues__list open, 1.2 s"),
+            (
+                "run_command",
+                "make",
+                "Started in the background: bg1\nIt runs until it exits.",
+                "$ make (in the background: bg1), 1.2 s",
+            ),
+            ("ask_user", "Which?", NO_ANSWER, "Asked Which? (no answer), 1.2 s"),
+            ("ask_user", "Which?", "Which?\nAnswer: ISO", "Asked Which?, 1.2 s"),
         ] {
             assert_eq!(seen(name, summary, result).0, title);
         }
@@ -384,6 +425,12 @@ mod tests {
             format!("Error: Command failed with exit_code: 2\nstdout:\n{}stderr:\nwhy", lines(1..=20));
         let rows = seen("run_command", "seq", &result).1;
         assert_eq!((rows.len(), rows[0].as_str(), rows[9].as_str()), (10, "   │ 12", "   │ why"));
+        // A row that says that one line is left out would take its place.
+        assert_eq!(seen("run_command", "seq", &lines(1..=6)).1.len(), 6);
+        let reason = "x".repeat(200);
+        let rows =
+            seen("run_command", "seq", &format!("Error: Command failed with exit_code: 2\n{reason}")).1;
+        assert_eq!(rows, [format!("   │ {reason}")]);
     }
 
     #[test]
@@ -405,7 +452,7 @@ mod tests {
             let view =
                 CallView::of(&serde_json::from_value(event).unwrap(), Some(&call), Language::En).unwrap();
             assert!(view.title.ends_with(end), "{}", view.title);
-            let whole: String = view.whole().into_iter().flatten().map(|(_, text)| text).collect();
+            let whole: String = view.command_rows().into_iter().flatten().map(|(_, text)| text).collect();
             assert!(whole.contains("rm -f a"), "{whole}");
         }
     }

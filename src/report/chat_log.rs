@@ -1,6 +1,7 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
+use crate::call_view::CallView;
 use crate::human_log::HumanLog;
 use agent_config::verbosity::Verbosity;
 use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
@@ -37,8 +38,49 @@ struct Shown {
     /// Whether the thoughts of the model are shown.
     shows_thoughts: bool,
     notices: BTreeSet<String>,
-    /// Titles and whole outputs of calls, the last one first.
-    outputs: VecDeque<(String, Vec<Row>)>,
+    /// The session in which calls run.
+    session: Option<String>,
+    /// Number of calls that had an output.
+    calls: usize,
+    /// The last calls that had an output, the last one at the end.
+    outputs: VecDeque<ShownCall>,
+    /// The call that was looked at since the last call.
+    viewed: Option<usize>,
+}
+
+/// A call of a conversation whose output can be looked at.
+#[derive(Debug, Clone)]
+pub struct ShownCall {
+    /// Its number among the calls of the conversation that had an output, from 1.
+    pub number: usize,
+    /// What it did, in one line.
+    pub title: String,
+    /// The command, if the title does not show all of it.
+    pub command: Vec<Row>,
+    /// What it printed for the model, or its whole diff.
+    pub rows: Vec<Row>,
+    /// Session and id of a call whose whole output is stored, because the model reads a part of it.
+    pub stored: Option<StoredCall>,
+}
+
+/// Names a stored output.
+#[derive(Debug, Clone)]
+pub struct StoredCall {
+    /// The session.
+    pub session: String,
+    /// The id of the call.
+    pub call_id: String,
+}
+
+/// Which output is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Viewed {
+    /// The last one.
+    Last,
+    /// The one before the last that was looked at.
+    Earlier,
+    /// The one of the call with this number.
+    Number(usize),
 }
 
 impl ChatMemory {
@@ -52,9 +94,10 @@ impl ChatMemory {
         self.0.borrow().has_run
     }
 
-    /// Notes that another session is continued: what differs from its last run is not what the user has just changed.
-    pub fn begin_session(&self) {
-        self.0.borrow_mut().has_run = false;
+    /// Notes that another session is continued, or none: what differs from its last run is not what the user has just changed.
+    pub fn begin_session(&self, session: Option<&str>) {
+        let mut shown = self.0.borrow_mut();
+        (shown.has_run, shown.session) = (false, session.map(str::to_owned));
     }
 
     /// Shows the thoughts of the model from the next message on, or no longer; returns which.
@@ -64,15 +107,35 @@ impl ChatMemory {
         *shows
     }
 
-    fn add_output(&self, title: String, rows: Vec<Row>) {
-        let outputs = &mut self.0.borrow_mut().outputs;
-        outputs.push_front((title, rows));
-        outputs.truncate(STORED_OUTPUTS);
+    /// Adds a call if it had an output; returns its number.
+    fn add_output(&self, view: &CallView, call_id: &str) -> Option<usize> {
+        let (command, rows) = (view.command_rows(), view.whole());
+        if command.is_empty() && rows.is_empty() {
+            return None;
+        }
+        let shown = &mut *self.0.borrow_mut();
+        (shown.calls, shown.viewed) = (shown.calls + 1, None);
+        let session = shown.session.clone().filter(|_| view.is_stored);
+        let stored = session.map(|session| StoredCall { session, call_id: call_id.to_owned() });
+        let (number, title) = (shown.calls, view.title.clone());
+        shown.outputs.push_back(ShownCall { number, title, command, rows, stored });
+        if shown.outputs.len() > STORED_OUTPUTS {
+            shown.outputs.pop_front();
+        }
+        Some(number)
     }
 
-    /// Returns title and output of the `back`th call before now, the last one being 0.
-    pub fn output(&self, back: usize) -> Option<(String, Vec<Row>)> {
-        self.0.borrow().outputs.get(back).cloned()
+    /// Returns a call to look at its output; `None` if there is none, or no longer.
+    pub fn output(&self, which: Viewed) -> Option<ShownCall> {
+        let shown = &mut *self.0.borrow_mut();
+        let number = match (which, shown.viewed) {
+            (Viewed::Number(number), _) => number,
+            (Viewed::Earlier, Some(viewed)) => viewed.saturating_sub(1),
+            _ => shown.calls,
+        };
+        let call = shown.outputs.iter().find(|call| call.number == number)?.clone();
+        shown.viewed = Some(number);
+        Some(call)
     }
 }
 
@@ -104,6 +167,7 @@ impl ChatLog {
     /// Prints what a call did, and the beginning of what it printed.
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let language = self.log.language();
+        let Event::ToolCallEnd { result, .. } = event else { return Ok(()) };
         let Some(view) = self.log.view_of_end(event) else { return Ok(()) };
         self.log.answer.end()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
@@ -111,12 +175,8 @@ impl ChatLog {
             (view.style.clone(), bullet.to_owned()),
             (Style::Plain, view.title.clone()),
         ]])?;
-        view.print_rows(&self.terminal, "", Some(messages::CHAT_KEY_OUTPUT), language)?;
-        let whole = view.whole();
-        if !whole.is_empty() {
-            self.memory.add_output(view.title, whole);
-        }
-        Ok(())
+        let key = self.memory.add_output(&view, &result.call_id).map(messages::chat_key_output);
+        view.print_rows(&self.terminal, "", key.as_deref(), language)
     }
 
     fn run_end(&mut self, record: &Record, result: &RunResult) -> io::Result<()> {
@@ -157,7 +217,10 @@ impl EventSink for ChatLog {
                 Ok(())
             }
             Event::Instructions { file } if is_unchanged(file) => Ok(()),
-            Event::SessionStart { .. } => Ok(()),
+            Event::SessionStart { session_id, .. } => {
+                self.memory.0.borrow_mut().session = Some(session_id.clone());
+                Ok(())
+            }
             Event::ToolCallStart { call, .. } => {
                 self.log.begin_call(call);
                 self.log.answer.end()

@@ -23,6 +23,12 @@ pub fn at_least(omitted: &str) -> &'static str {
     if omitted.contains(MARKER_END) { "at least " } else { "" }
 }
 
+/// Returns how many lines the marker `line` stands for; `None` if it is none.
+pub fn omitted_lines(line: &str) -> Option<usize> {
+    let count = line.strip_suffix(MARKER_END)?.strip_prefix("[... ")?.strip_suffix(" lines")?;
+    count.strip_prefix("at least ").unwrap_or(count).parse().ok()
+}
+
 /// Cuts `text` to `head` lines from its start and `tail` from its end around `[... N lines omitted ...]`.
 ///
 /// Cuts nothing when only one line would be omitted, so that a second cut changes nothing.
@@ -104,6 +110,15 @@ mod tests {
         assert!(cut.contains("characters omitted"));
         assert!(cut.chars().count() <= 1000);
         assert_eq!(fit(&text, 0), text);
+    }
+
+    #[test]
+    fn a_marker_says_how_many_lines_it_stands_for() {
+        let text = numbered(500);
+        let marked = |text: &str| by_lines(text, 10, 5).lines().find_map(omitted_lines);
+        assert_eq!(marked(&text), Some(485));
+        assert_eq!(marked(&by_lines(&text, 40, 20)), Some(46));
+        assert_eq!(omitted_lines("[... 12 characters omitted ...]"), None);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use std::rc::Rc;
 const MAX_QUESTIONS: usize = 4;
 const MAX_CHOICES: usize = 9;
 
+/// The end of a result without an answer.
+pub const NO_ANSWER: &str = "The user gave no answer. Choose the most reasonable one, and say which.";
+
 /// A question to a person.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +65,7 @@ impl TypedTool for AskUser {
         let mut text = String::new();
         for question in questions {
             let Some(answer) = self.0.answer(question).await else {
-                text.push_str("The user gave no answer. Choose the most reasonable one, and say which.\n");
+                text.push_str(NO_ANSWER);
                 break;
             };
             let _infallible =

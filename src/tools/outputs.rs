@@ -17,6 +17,11 @@ pub const OUTPUT_PREFIX: &str = "output:";
 /// Maximum bytes stored of one output; writers must stop there.
 pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Beginnings of the notes on stored outputs.
+pub(crate) const FULL_NOTE: &str = "[Full output: ";
+pub(crate) const FIRST_PART_NOTE: &str = "[The first 64 MiB of the output: ";
+const CUT_NOTE: &str = "[Cut to ";
+
 /// Approximate characters per token in every estimate.
 pub const CHARS_PER_TOKEN: usize = 4;
 
@@ -65,7 +70,7 @@ impl Outputs {
             .truncate(true)
             .mode(0o600)
             .custom_flags(flags)
-            .open(self.file(&stem(call_id)))?;
+            .open(self.path(call_id))?;
         Ok(RedactingWriter::new(file, Arc::clone(&self.redactor)))
     }
 
@@ -120,7 +125,7 @@ impl Outputs {
         };
         match stored {
             Ok(name) => format!(
-                "{}\n[Cut to {} of {}{} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
+                "{}\n{CUT_NOTE}{} of {}{} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
                 cut.trim_end_matches('\n'),
                 cut.chars().count(),
                 excerpt::at_least(&text),
@@ -132,9 +137,20 @@ impl Outputs {
         }
     }
 
+    /// Returns the file of the output of call `call_id`, whether there is one or not.
+    pub fn path(&self, call_id: &str) -> PathBuf {
+        self.file(&stem(call_id))
+    }
+
     fn file(&self, stem: &str) -> PathBuf {
         self.dir.join(format!("{stem}.txt"))
     }
+}
+
+/// Checks whether a line of a result tells the model where the rest of the output is stored.
+pub fn is_note(line: &str) -> bool {
+    [FULL_NOTE, FIRST_PART_NOTE, CUT_NOTE].iter().any(|note| line.starts_with(note))
+        && line.contains(OUTPUT_PREFIX)
 }
 
 /// Checks whether `path` names a stored output or a kept result and not a file.

@@ -1,7 +1,7 @@
 //! The `run_command` tool: runs a shell command in the workspace with limits on time and output.
 
 use super::background::RunningCommand;
-use super::outputs::Outputs;
+use super::outputs::{FIRST_PART_NOTE, FULL_NOTE, Outputs};
 use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
 use super::{foreground, sandbox_messages};
 use agent_messages as messages;
@@ -321,10 +321,20 @@ fn as_typed(args: &RunCommandArgs) -> String {
     variables.chain([args.command.clone()]).collect()
 }
 
+/// Beginnings of the results of commands that go on.
+const STARTED: &str = "Started in the background: ";
+const LEFT: &str = "The user has left the command in the background: ";
+
+/// Reads the id of a command that goes on in the background from its result.
+pub fn background_id_in(result: &str) -> Option<&str> {
+    let first = result.lines().next()?;
+    first.strip_prefix(STARTED).or_else(|| first.strip_prefix(LEFT))
+}
+
 /// Returns the result for a command started in the background.
 fn background_started_text(id: &str) -> String {
     format!(
-        "Started in the background: {id}\nIt runs until it exits, stop_command stops it, or the run ends. Read its \
+        "{STARTED}{id}\nIt runs until it exits, stop_command stops it, or the run ends. Read its \
         output: command_output with id \"{id}\"."
     )
 }
@@ -332,7 +342,7 @@ fn background_started_text(id: &str) -> String {
 /// Returns the result for a command that the user has left in the background.
 fn left_in_background_text(id: &str) -> String {
     format!(
-        "The user has left the command in the background: {id}\nIt goes on without a time limit until it exits, stop_command stops it, or the run ends. \
+        "{LEFT}{id}\nIt goes on without a time limit until it exits, stop_command stops it, or the run ends. \
          Read its output: command_output with id \"{id}\"."
     )
 }
@@ -379,9 +389,9 @@ fn stored_output_note(stored: &StoredOutput, call_id: &str) -> String {
     let name = Outputs::name(call_id);
     match stored {
         StoredOutput::NoFile => String::new(),
-        StoredOutput::Complete => format!("[Full output: read_file or grep with path \"{name}\"]\n"),
+        StoredOutput::Complete => format!("{FULL_NOTE}read_file or grep with path \"{name}\"]\n"),
         StoredOutput::Truncated => {
-            format!("[The first 64 MiB of the output: read_file or grep with path \"{name}\"]\n")
+            format!("{FIRST_PART_NOTE}read_file or grep with path \"{name}\"]\n")
         }
         StoredOutput::Failed(reason) => {
             format!("[The rest of the output is lost because it could not be stored: {reason}]\n")

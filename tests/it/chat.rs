@@ -1107,9 +1107,15 @@ fn u01_the_output_of_a_call_is_shown_in_part_and_ctrl_o_shows_all_of_it() {
     chat.prompt(1);
     chat.types("go\r");
     let shown = chat.prompt(2);
-    for part in
-        ["$ seq 101 140", "105", "… +35 lines (Ctrl+O)", "✗ exit 3", "… +10 lines (Ctrl+O)", "211", "220"]
-    {
+    for part in [
+        "$ seq 101 140",
+        "105",
+        "… +35 lines (Ctrl+O, /out 1)",
+        "✗ exit 3",
+        "… +10 lines (Ctrl+O, /out 2)",
+        "211",
+        "220",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("106") && !shown.contains("210"), "{shown}");
@@ -1117,11 +1123,37 @@ fn u01_the_output_of_a_call_is_shown_in_part_and_ctrl_o_shows_all_of_it() {
     let shown = chat.prompt(3);
     assert!(shown.contains("210") && !shown.contains("106"), "{shown}");
     // What was typed stands at the next prompt.
-    chat.types("\u{15}/out 2\r");
+    chat.types("\u{15}/out 1\r");
     let shown = chat.prompt(4);
     assert!(shown.contains("106") && server.requests().len() == 3, "{shown}");
+    // The same key again shows the call before.
+    chat.types("/out\r");
+    assert!(chat.prompt(5).contains("210"));
+    chat.types("\u{f}");
+    let shown = chat.prompt(6);
+    assert!(shown.contains("/out 1 · $ seq 101 140") && shown.contains("106"), "{shown}");
+    chat.types("\u{f}");
+    assert!(chat.prompt(7).contains("there is no such output"));
     chat.types(END);
     chat.finish();
+}
+
+#[test]
+fn u01_of_an_output_that_is_too_long_for_the_model_the_user_sees_all() {
+    let lab = Lab::new();
+    let command = json!({"command": "seq 1001 1400"});
+    let server = Server::turns([turn("run_command", &command), json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let seen = chat.see("the end", |text| text.contains("2 steps"));
+    assert!(seen.contains("│ 1005\n   … +395 lines (Ctrl+O, /out 1)") && !seen.contains("1006"), "{seen}");
+    chat.types("\u{f}");
+    let seen = chat.see("the output", |text| text.contains("│ 1400\n"));
+    assert!(seen.contains("│ 1200\n   │ 1201\n"), "what the model does not read: {seen}");
+    assert!(!seen.contains("omitted") && !seen.contains("Full output"), "words for the model: {seen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use agent_journal::session_store::SessionError;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
-use agent_report::chat_log::show_again;
+use agent_report::chat_log::{Viewed, show_again};
 use agent_report::{self as report, OutputFormat};
 use agent_run::app::App;
 use agent_run::error::AppResult;
@@ -200,7 +200,7 @@ impl<'a> Conversation<'a> {
         };
         (self.session, self.session_defaults) = (session, defaults);
         if let Some(memory) = &self.request.chat {
-            memory.begin_session();
+            memory.begin_session(self.session.as_deref());
         }
         self.undo_points = undo_points;
         self.undone_points.clear();
@@ -453,7 +453,7 @@ impl<'a> Conversation<'a> {
                 }
             }
             Input::ShowOutput => {
-                if let Err(error) = self.show_output(0) {
+                if let Err(error) = self.show_output(Viewed::Earlier) {
                     self.app.report_error(&error);
                 }
             }

@@ -17,7 +17,7 @@ use agent_messages as messages;
 use agent_process::launch::Tier;
 use agent_process::sandbox::repositories::is_in_own_work_tree;
 use agent_report::OutputFormat;
-use agent_report::chat_log::ChatMemory;
+use agent_report::chat_log::{ChatMemory, Viewed};
 use agent_run::app::App;
 use agent_run::assemble;
 use agent_run::error::{AppError, AppResult};
@@ -210,7 +210,7 @@ impl<'a> Chat<'a> {
             Input::End => Next::Exit(ExitCode::Success.code()),
             Input::Interrupted => self.interrupt(),
             Input::ShowOutput => {
-                if let Err(error) = self.conversation.show_output(0) {
+                if let Err(error) = self.conversation.show_output(Viewed::Earlier) {
                     self.conversation.app.report_error(&error);
                 }
                 Next::Prompt

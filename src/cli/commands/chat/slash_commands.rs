@@ -14,21 +14,28 @@ use agent_journal::session_store::SessionStore;
 use agent_llm::model_table::{built_in_models, look_up};
 use agent_messages as messages;
 use agent_process::editor::run_editor;
-use agent_report::chat_log::ChatMemory;
+use agent_report::call_view::output_row;
+use agent_report::chat_log::{ChatMemory, StoredCall, Viewed};
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::input_images::InputImages;
 use agent_run::session::session_store;
 use agent_run::user_commands::UserCommands;
 use agent_terminal::line_editor::Candidate;
+use agent_terminal::preview::Row;
 use agent_terminal::{Style, one_line};
+use agent_text::lines::as_shown;
+use agent_tools::outputs::Outputs;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 /// Maximum characters of the title of a session.
 const MAX_TITLE_CHARS: usize = 200;
+
+/// Lines shown of a stored output.
+const MAX_OUTPUT_LINES: usize = 10_000;
 
 /// The built-in commands: name, arguments and meaning.
 const COMMANDS: [(&str, &str, &str); 32] = [
@@ -39,7 +46,7 @@ const COMMANDS: [(&str, &str, &str); 32] = [
     ("effort", "[EFFORT]", "show or change the reasoning effort"),
     ("plan", "", "use the agent `plan`, which changes nothing; `/agent build` goes back"),
     ("compact", "", "summarize the older messages before the next one is sent"),
-    ("out", "[N]", "show all that the last call printed, or the Nth last"),
+    ("out", "[N]", "show all that the last call printed, or call N"),
     ("diff", "", "show the file changes of the session"),
     ("undo", "", "undo the file changes since the last message; again for the one before"),
     ("redo", "", "redo the last undo"),
@@ -129,9 +136,12 @@ impl Conversation<'_> {
             "compact" => self.compact_before_next()?,
             "undo" => self.undo()?,
             "out" => {
-                let number = if arguments.is_empty() { Ok(1) } else { arguments.parse::<usize>() };
-                let back = number.ok().and_then(|number| number.checked_sub(1));
-                self.show_output(back.ok_or_else(|| usage(messages::CHAT_NO_OUTPUT))?)?;
+                let which = if arguments.is_empty() {
+                    Ok(Viewed::Last)
+                } else {
+                    arguments.parse().map(Viewed::Number)
+                };
+                self.show_output(which.map_err(|_| usage(messages::CHAT_NO_OUTPUT))?)?;
             }
             "context" => self.show_context()?,
             "cost" => self.show_cost(),
@@ -236,14 +246,45 @@ impl Conversation<'_> {
         }
     }
 
-    /// Shows all that the `back`th call before now printed.
-    pub fn show_output(&self, back: usize) -> AppResult<()> {
-        let output = self.request.chat.as_ref().and_then(|memory| memory.output(back));
-        let Some((title, rows)) = output else { return Err(usage(messages::CHAT_NO_OUTPUT)) };
-        self.app.notify(Style::Bold, &title);
+    /// Shows all that a call printed.
+    pub fn show_output(&self, which: Viewed) -> AppResult<()> {
+        let output = self.request.chat.as_ref().and_then(|memory| memory.output(which));
+        let Some(call) = output else { return Err(usage(messages::CHAT_NO_OUTPUT)) };
+        let mut rows = call.command;
+        self.app.notify(Style::Bold, &messages::chat_output_title(call.number, &call.title));
+        match call.stored.map(|stored| self.stored_rows(&stored)).transpose() {
+            Ok(stored) => rows.extend(stored.unwrap_or(call.rows)),
+            Err(error) => {
+                self.app.notify(Style::Warning, &messages::chat_output_lost(&error.to_string()));
+                rows.extend(call.rows);
+            }
+        }
         // A terminal that is gone is noticed by the next prompt.
         drop(self.app.terminal.eprint_rows(&rows));
         Ok(())
+    }
+
+    /// Returns the rows of a stored output, of a very long one the last.
+    fn stored_rows(&self, stored: &StoredCall) -> AppResult<Vec<Row>> {
+        let settings = self.app.load(&self.request_in_force().effective_overrides())?.settings;
+        let outputs = Outputs {
+            dir: session_store(&settings).outputs_dir(&stored.session)?,
+            parent: None,
+            kept: None,
+            redactor: self.app.redactor(&settings),
+        };
+        let path = outputs.path(&stored.call_id);
+        let mut bytes = Vec::new();
+        outputs
+            .open(&Outputs::name(&stored.call_id))
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let before = lines.len().saturating_sub(MAX_OUTPUT_LINES);
+        let cut = (before > 0).then(|| messages::chat_output_before(before, &path.display().to_string()));
+        let cut = cut.map(|cut| vec![(Style::Dim, cut)]);
+        Ok(cut.into_iter().chain(lines.iter().skip(before).map(|line| output_row(&as_shown(line)))).collect())
     }
 
     fn compact_before_next(&mut self) -> AppResult<()> {
