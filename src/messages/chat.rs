@@ -156,6 +156,18 @@ pub fn chat_thoughts(shows: bool) -> &'static str {
     }
 }
 
+/// About a model in the menu: its prices in US dollars per million tokens of prompt and answer, and whether its key is missing.
+pub fn model_choice(prices: Option<(f64, f64)>, is_without_key: bool) -> String {
+    let prices = prices.map(|(input, output)| format!("${input} in, ${output} out"));
+    let parts = [prices, is_without_key.then(|| "no key".to_owned())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// About the candidate of a menu that is in force.
+pub fn choice_in_force(about: &str) -> String {
+    if about.is_empty() { "in force".to_owned() } else { format!("in force · {about}") }
+}
+
 /// Answer to `/new`.
 pub const CHAT_NEW_SESSION: &str =
     "a new session begins with the next message; /resume continues the one before";

@@ -5,6 +5,7 @@ use super::keys::{Keys, SavedModes};
 use super::live::InputView;
 use super::preview::Row;
 use super::prompt::read_line;
+use super::sanitize::{columns, truncate_end};
 use super::streams::{Style, Terminal};
 use super::vi::{Vi, ViKey};
 use agent_messages as messages;
@@ -12,6 +13,7 @@ use rustix::process::{Signal, kill_current_process_group};
 use rustyline::config::Config;
 use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History, SearchDirection};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::ops::ControlFlow;
@@ -27,9 +29,11 @@ const HISTORY_LINES: usize = 1_000;
 pub const PROMPT: &str = "> ";
 /// Most rows of the input; more are scrolled.
 const MAX_ROWS: usize = 8;
-/// Most rows of a menu.
-const MENU_ROWS: usize = 6;
-/// Columns of the name in a menu.
+/// A menu takes at most this part of the screen, within these limits.
+const MENU_SHARE: usize = 4;
+const MIN_MENU_ROWS: usize = 6;
+const MAX_MENU_ROWS: usize = 12;
+/// Fewest columns of the names in a menu.
 const MENU_NAME: usize = 24;
 
 /// Input of the user.
@@ -73,13 +77,24 @@ pub enum Activity {
 pub struct Candidate {
     /// The text.
     pub text: String,
+    /// What stands in its place in the menu.
+    pub label: Option<String>,
+    /// Whether it is in force.
+    pub is_in_force: bool,
     /// What it is, in a few words.
     pub about: String,
 }
 
 impl From<String> for Candidate {
     fn from(text: String) -> Self {
-        Self { text, about: String::new() }
+        Self { text, ..Self::default() }
+    }
+}
+
+impl Candidate {
+    /// Returns what the menu shows of it.
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.text)
     }
 }
 
@@ -93,6 +108,8 @@ pub trait Completion {
     fn values(&self, line: &str) -> Vec<Candidate>;
     /// Checks whether a command, with its slash, takes arguments.
     fn takes_arguments(&self, command: &str) -> bool;
+    /// Checks whether what follows a command, with its slash, is chosen from the menu.
+    fn is_choice(&self, command: &str) -> bool;
     /// Checks whether a line whose last word is one of these candidates is a whole command.
     fn is_complete(&self, line: &str) -> bool;
     /// Returns the image whose path is all of a pasted text, as when a file is dropped on the terminal.
@@ -117,14 +134,36 @@ struct Menu {
     /// Beginning of the text that a candidate replaces, in bytes.
     from: usize,
     selected: Option<usize>,
-    /// Whether Enter takes the first candidate if none is selected.
-    takes_first: bool,
+    /// The candidate that Enter takes if none is selected.
+    proposed: Option<usize>,
 }
 
 impl Menu {
+    /// Returns the rows of the candidates around the one that Enter takes, at most `most` on a screen of `width` columns.
+    fn rows(&self, most: usize, width: usize) -> Vec<Row> {
+        let marked = self.marked();
+        let first = marked.map_or(0, |at| (at + 1).saturating_sub(most));
+        let shown = self.candidates.iter().enumerate().skip(first).take(most);
+        let longest = shown.clone().map(|(_, one)| columns(one.shown())).max().unwrap_or_default();
+        let name = longest.clamp(MENU_NAME, (width / 2).max(MENU_NAME));
+        let row = |(at, candidate): (usize, &Candidate)| {
+            let (style, mark) = if marked == Some(at) { (Style::Bold, "→") } else { (Style::Dim, " ") };
+            let (text, _) = truncate_end(candidate.shown(), name);
+            let pad = " ".repeat(name.saturating_sub(columns(&text)));
+            let about = Cow::from(candidate.about.as_str());
+            let about = if candidate.is_in_force { messages::choice_in_force(&about).into() } else { about };
+            vec![(style, format!("{mark} {text}{pad} {about}").trim_end().to_owned())]
+        };
+        let mut rows: Vec<Row> = shown.map(row).collect();
+        if let Some(more) = self.candidates.len().checked_sub(first + most).filter(|more| *more > 0) {
+            rows.push(vec![(Style::Dim, format!("  {}", messages::menu_more(more)))]);
+        }
+        rows
+    }
+
     /// Returns the candidate that Enter takes.
     fn marked(&self) -> Option<usize> {
-        self.selected.or(self.takes_first.then_some(0))
+        self.selected.or(self.proposed)
     }
 }
 
@@ -298,16 +337,8 @@ impl LineEditor {
         }
         let menu = self.menu.as_ref().filter(|menu| !menu.candidates.is_empty());
         if let Some(menu) = menu {
-            let (candidates, selected) = (&menu.candidates, menu.marked());
-            let first = selected.map_or(0, |at| (at + 1).saturating_sub(MENU_ROWS));
-            for (at, Candidate { text, about }) in candidates.iter().enumerate().skip(first).take(MENU_ROWS) {
-                let style = if selected == Some(at) { Style::Bold } else { Style::Dim };
-                let mark = if selected == Some(at) { "→" } else { " " };
-                below.push(vec![(style, format!("{mark} {text:<MENU_NAME$} {about}").trim_end().to_owned())]);
-            }
-            if let Some(more) = candidates.len().checked_sub(first + MENU_ROWS).filter(|more| *more > 0) {
-                below.push(vec![(Style::Dim, format!("  {}", messages::menu_more(more)))]);
-            }
+            let most = usize::from(terminal.height().unwrap_or_default()) / MENU_SHARE;
+            below.extend(menu.rows(most.clamp(MIN_MENU_ROWS, MAX_MENU_ROWS), width));
         } else if !self.footer.is_empty() {
             let mode = self
                 .vi
@@ -424,7 +455,7 @@ impl LineEditor {
 
     fn enter(&mut self, key: KeyEvent, activity: Activity) -> Option<Input> {
         let is_alt = key.modifiers.contains(KeyModifiers::ALT);
-        if self.accept_and_go_on() {
+        if self.accept_and_go_on() || self.open_choice() {
             return None;
         }
         let is_continued = self.line.is_at_end() && self.line.before_cursor().ends_with('\\');
@@ -462,6 +493,18 @@ impl LineEditor {
             self.update_menu();
         }
         takes_arguments
+    }
+
+    /// Opens the menu of a command that stands alone, if what follows is chosen from one; returns whether there is such a menu.
+    fn open_choice(&mut self) -> bool {
+        let line = self.line.text();
+        let completion = &self.options.completion;
+        if !completion.is_choice(&line) || completion.values(&format!("{line} ")).is_empty() {
+            return false;
+        }
+        self.line.set(&format!("{line} "));
+        self.update_menu();
+        true
     }
 
     fn clear(&mut self) {
@@ -598,25 +641,37 @@ impl LineEditor {
         let word = before.trim_end_matches(|char: char| !char.is_whitespace()).len();
         let path = before.get(word..).and_then(|word| word.strip_prefix('@'));
         let options = &self.options;
+        let command = before.split(char::is_whitespace).next().unwrap_or_default();
+        let is_choice = options.completion.is_choice(command);
         let (from, candidates) = if before.starts_with('/') && word == 0 {
             (0, options.completion.commands(before))
         } else if let Some(path) = path {
             (word + 1, options.completion.paths(path))
         } else if before.starts_with('/') {
-            (word, options.completion.values(before))
+            let rest = before.get(command.len()..).unwrap_or_default().trim_start();
+            (if is_choice { before.len() - rest.len() } else { word }, options.completion.values(before))
         } else {
             (0, Vec::new())
         };
         // What is typed already needs no menu.
         let is_known = |candidate: &Candidate| before.get(from..) == Some(candidate.text.as_str());
         let is_complete = matches!(candidates.as_slice(), [only] if is_known(only));
-        let is_command = before.starts_with('/') && word == 0;
-        let takes_first = is_command && self.line.is_at_end() && !candidates.iter().any(is_known);
+        let known = candidates.iter().position(is_known);
+        let in_force = || candidates.iter().position(|candidate| candidate.is_in_force);
+        let proposed = match known {
+            _ if !self.line.is_at_end() => None,
+            _ if before.starts_with('/') && word == 0 => known.is_none().then_some(0),
+            // The whole name of a model need not be known.
+            _ if is_choice && !before.get(from..).is_some_and(|typed| typed.contains('/')) => {
+                known.or_else(in_force).or(Some(0))
+            }
+            _ => None,
+        };
         self.menu = (!candidates.is_empty() && !is_complete).then_some(Menu {
             candidates,
             from,
             selected: None,
-            takes_first,
+            proposed,
         });
     }
 
@@ -678,6 +733,10 @@ mod tests {
         }
 
         fn takes_arguments(&self, _: &str) -> bool {
+            false
+        }
+
+        fn is_choice(&self, _: &str) -> bool {
             false
         }
 

@@ -344,9 +344,13 @@ impl Terminal {
 
     /// Returns the view of a diff or a command that fits on the screen together with `rows_around` rows.
     pub fn preview(&self, text: &str, rows_around: u16) -> Preview {
-        let height = console::Term::stderr().size_checked().map(|(rows, _columns)| rows);
-        let rows = height.map_or(MAX_ROWS, |rows| usize::from(rows.saturating_sub(rows_around)));
+        let rows = self.height().map_or(MAX_ROWS, |rows| usize::from(rows.saturating_sub(rows_around)));
         Preview::fitting(text, rows.clamp(MIN_ROWS, MAX_ROWS), usize::from(self.width()))
+    }
+
+    /// Returns the rows of the terminal of standard error, if they are known.
+    pub fn height(&self) -> Option<u16> {
+        console::Term::stderr().size_checked().map(|(rows, _columns)| rows)
     }
 
     /// Returns the columns of the terminal of standard error.

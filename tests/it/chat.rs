@@ -188,7 +188,7 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
     chat.prompt(2);
     assert_eq!(lab.read("a.txt"), "one\n");
     // A line after the interrupt: the next Ctrl+C is the first one again.
-    chat.types("/mode\r");
+    chat.types("/mode\r\r");
     chat.wait("mode", |text| text.contains("mode confirm-all · effort"));
     chat.prompt(3);
     chat.types(INTERRUPT);
@@ -278,7 +278,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
     }
     assert!(server.requests().is_empty());
     let mut number = lines.len() + 1;
-    for line in ["/review src/a.rs\r", "/new\r", "hello\r", "/sessions\r", "/resume\r", "/fork\r"] {
+    for line in ["/review src/a.rs\r", "/new\r", "hello\r", "/sessions\r", "/resume\r\r", "/fork\r"] {
         chat.types(line);
         number += 1;
         chat.prompt(number);
@@ -698,7 +698,7 @@ fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
     chat.finish();
     let mut chat = AtTerminal::chat(&lab, &server, &["--last"]);
     chat.prompt(1);
-    chat.types("/agent\r");
+    chat.types("/agent\r\r");
     let shown = chat.prompt(2);
     assert!(shown.contains("agent plan"), "{shown}");
     chat.types(END);
@@ -728,7 +728,7 @@ fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
     chat.types_bytes(b"\xff\xfe");
     chat.wait("them", |text| text.contains("\u{fffd}\u{fffd}"));
     chat.types("\u{15}");
-    chat.types("/mode\r");
+    chat.types("/mode\r\r");
     chat.wait("mode", |text| text.contains("mode confirm-sensitive · effort"));
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));
@@ -1331,11 +1331,19 @@ fn u16_a_slash_opens_a_menu_with_descriptions_and_a_long_paste_is_folded() {
     chat.see("the menu", |text| text.contains(&format!("> /mo\n{menu}")));
     // Enter takes what is marked. A command that has values shows them, and the value that is taken ends the line.
     chat.types("\u{1b}[B\r");
-    chat.see("the models", |text| text.contains("> /model\n  anthropic/") && !text.contains("/mode "));
+    chat.see("the models", |text| {
+        text.contains("> /model\n→ openai/mock                 in force\n  openai/")
+            && !text.contains("/mode ")
+    });
     chat.types("\u{15}/mo\r");
-    chat.see("the modes", |text| text.contains("> /mode\n  confirm-all"));
-    chat.types("\u{1b}[B\r");
+    chat.see("the modes", |text| text.contains("\n→ confirm-sensitive        in force · asks"));
+    chat.types("\u{1b}[A\r");
     chat.see("the change", |text| text.contains("agent build · mode confirm-all"));
+    // A command that was typed whole shows its values too.
+    chat.types("/mode\r");
+    chat.see("the modes", |text| text.contains("\n→ confirm-all              in force · asks"));
+    chat.types("\r");
+    chat.see("the same mode", |text| text.matches("agent build · mode confirm-all").count() == 2);
     chat.types("/stat\r");
     chat.see("the status", |text| text.contains("> /status\n"));
     chat.types("see @sr\t");
@@ -1817,13 +1825,12 @@ fn u15_a_session_is_chosen_from_a_list_that_typing_filters() {
     let listed = lab.agent(&["sessions", "list"]).exits(0).stdout;
     assert!(listed.contains("the sea and the sky") && !listed.contains("paint it blue"), "{listed}");
     let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--resume"]);
-    let listed = |text: &str| {
-        text.contains(" · main · paint it red") && text.contains(" · main · the sea and the sky")
-    };
+    let listed =
+        |text: &str| text.contains("→ the sea and the sky") && text.contains("  paint it red             ");
     chat.see("the list", |text| text.contains("> /resume") && listed(text));
     chat.types("red");
     chat.see("the filtered list", |text| text.contains("paint it red") && !text.contains("the sea"));
-    chat.types("\t\r");
+    chat.types("\r");
     chat.see("what was said", |text| text.contains("> paint it red\nred"));
     chat.prompt(2);
     chat.types("go on\r");

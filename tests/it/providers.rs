@@ -304,7 +304,7 @@ fn u16_the_models_of_an_endpoint_are_listed_and_offered_in_a_conversation() {
     let mut chat = AtTerminal::launch_on_screen(lab.command(&["chat"]));
     chat.prompt(1);
     chat.types("/model coder-7");
-    chat.see("the menu", |text| text.contains("  groq/coder-7b"));
+    chat.see("the menu", |text| text.contains("→ groq/coder-7b"));
     chat.types("\u{15}/quit\r");
     assert_eq!(chat.finish().code, Some(0));
 }

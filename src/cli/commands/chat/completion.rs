@@ -2,12 +2,14 @@
 
 use super::{rewind, slash_commands};
 use crate::commands::endpoint_models;
+use crate::commands::first_model::providers_with_keys;
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::policy::Mode;
 use agent_journal::session_store::SessionStore;
 use agent_llm::effort::Effort;
-use agent_llm::model_table::{built_in_models, matches_filter};
+use agent_llm::model_table::{Model, built_in_models, matches_filter};
+use agent_llm::provider_table::{self, Provider};
 use agent_messages as messages;
 use agent_redactor::Redactor;
 use agent_run::app::App;
@@ -20,10 +22,10 @@ use agent_terminal::{first_line, needs_escape};
 use agent_workspace::Workspace;
 use agent_workspace::walk::{EntryKind, FindQuery};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Config, Matcher, Utf32Str};
+use nucleo_matcher::{Config, Matcher};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,8 +50,8 @@ const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 pub struct ChatCompletion {
     commands: Vec<Candidate>,
     agents: Vec<Candidate>,
-    /// The models of the server, as last listed by `agent models --endpoint`.
-    models: Vec<String>,
+    models: Models,
+    in_force: Rc<RefCell<InForce>>,
     root: PathBuf,
     /// The directory of the files after `/image`.
     directory: PathBuf,
@@ -58,36 +60,104 @@ pub struct ChatCompletion {
     files: RefCell<Option<Vec<String>>>,
 }
 
+/// What is in force for the next message.
+#[derive(Debug, Default)]
+pub struct InForce {
+    /// The session of the conversation.
+    pub session: Option<String>,
+    /// The model.
+    pub model: String,
+    /// The agent.
+    pub agent: String,
+    /// The mode.
+    pub mode: String,
+}
+
+/// The models that can be chosen.
+struct Models {
+    /// The models of the server, as last listed by `agent models --endpoint`.
+    stored: Vec<String>,
+    /// The providers, in the order of the table, and whether each can be used: its key is set, or it needs none.
+    providers: Vec<(String, bool)>,
+}
+
+impl Models {
+    fn new(app: &App, settings: &Settings) -> Self {
+        // A table that cannot be read is reported by the first message.
+        let table = provider_table::load(&settings.llm.providers).unwrap_or_default();
+        let with_keys = providers_with_keys(app, &table);
+        let can_be_used = |provider: &Provider| {
+            provider.keys.is_empty() || with_keys.iter().any(|(name, _)| *name == provider.name)
+        };
+        let providers = table.iter().map(|provider| (provider.name.clone(), can_be_used(provider)));
+        Self { stored: endpoint_models::stored(settings), providers: providers.collect() }
+    }
+
+    /// Returns the models whose names contain `typed`: first `current`, then those that can be used.
+    fn matching(&self, typed: &str, current: &str) -> Vec<Candidate> {
+        let built_in = built_in_models(typed).into_iter().filter(|(name, _)| name.contains('/'));
+        let mut known: BTreeMap<String, Option<Model>> =
+            built_in.map(|(name, model)| (name.to_owned(), Some(model))).collect();
+        for name in self.stored.iter().filter(|name| matches_filter(name, typed) && is_plain(name)) {
+            known.entry(name.clone()).or_default();
+        }
+        if !current.is_empty() && matches_filter(current, typed) && is_plain(current) {
+            known.entry(current.to_owned()).or_default();
+        }
+        let typed = typed.to_lowercase();
+        let rank = |name: &str| {
+            let (provider, model) = name.split_once('/').unwrap_or(("", name));
+            let at = self.providers.iter().position(|(known, _)| known == provider);
+            let is_usable = name == current
+                || self.is_listed(name)
+                || at.is_some_and(|at| self.providers.get(at).is_some_and(|one| one.1));
+            (name != current, !is_usable, !model.starts_with(&typed), at.unwrap_or(usize::MAX))
+        };
+        let mut ranked: Vec<_> = known.into_iter().map(|(name, model)| (rank(&name), name, model)).collect();
+        ranked.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+        ranked
+            .into_iter()
+            .take(MAX_CANDIDATES)
+            .map(|((is_other, is_unusable, ..), name, model)| {
+                let about =
+                    messages::model_choice(model.map(|model| (model.input, model.output)), is_unusable);
+                Candidate { about, is_in_force: !is_other, ..name.into() }
+            })
+            .collect()
+    }
+
+    fn is_listed(&self, name: &str) -> bool {
+        self.stored.iter().any(|stored| stored == name)
+    }
+}
+
 /// The sessions of the workspace. They are read when the menu opens, and filtered while the user types.
 pub struct Sessions {
     store: SessionStore,
     redactor: Arc<Redactor>,
     clock: Rc<Clock>,
     listed: RefCell<Vec<Candidate>>,
-    /// The session of the conversation, and its prompts.
-    current: Rc<RefCell<Option<String>>>,
+    /// The prompts of the session of the conversation.
     prompts: RefCell<Vec<Candidate>>,
 }
 
 impl Sessions {
     /// Finds the sessions of a workspace.
-    pub fn new(app: &App, settings: &Settings, current: Rc<RefCell<Option<String>>>) -> Self {
+    fn new(app: &App, settings: &Settings) -> Self {
         let (store, redactor) = (session_store(settings), app.redactor(settings));
         Self {
             store,
             redactor,
             clock: Rc::clone(&app.source),
             listed: RefCell::default(),
-            current,
             prompts: RefCell::default(),
         }
     }
 
-    /// Returns the prompts of the session of the conversation whose numbers begin with `typed`, the last one first.
-    fn prompts(&self, typed: &str) -> Vec<Candidate> {
+    /// Returns the prompts of `session` whose numbers begin with `typed`, the last one first.
+    fn prompts(&self, typed: &str, session: Option<&str>) -> Vec<Candidate> {
         if typed.is_empty() {
-            let current = self.current.borrow();
-            let prompts = current.as_deref().and_then(|id| self.store.prompts(id).ok()).unwrap_or_default();
+            let prompts = session.and_then(|id| self.store.prompts(id).ok()).unwrap_or_default();
             let candidates = prompts.iter().enumerate().rev();
             *self.prompts.borrow_mut() = candidates
                 .map(|(at, prompt)| {
@@ -98,23 +168,21 @@ impl Sessions {
         beginning_with(self.prompts.borrow().iter().cloned(), typed)
     }
 
-    /// Returns the sessions in which the letters of `typed` occur in this order.
-    fn matching(&self, typed: &str) -> Vec<Candidate> {
+    /// Returns the sessions with each word of `typed`, without `current`.
+    fn matching(&self, typed: &str, current: Option<&str>) -> Vec<Candidate> {
         if typed.is_empty() {
-            let ids = self.store.list().into_iter().flatten().take(MAX_SESSIONS);
+            let ids = self.store.list().into_iter().flatten().filter(|id| Some(id.as_str()) != current);
+            let ids = ids.take(MAX_SESSIONS);
             let read = |id: String| ListedSession::read(&self.store, &self.redactor, id).ok();
             *self.listed.borrow_mut() =
                 ids.filter_map(read).map(|session| self.candidate(&session)).collect();
         }
         let listed = self.listed.borrow();
-        let pattern = Pattern::parse(typed, CaseMatching::Smart, Normalization::Smart);
-        let mut matcher = Matcher::new(Config::DEFAULT);
-        let mut buffer = Vec::new();
-        let mut fits = |one: &&Candidate| {
-            let text = format!("{} {}", one.text, one.about);
-            pattern.score(Utf32Str::new(&text, &mut buffer), &mut matcher).is_some()
+        let fits = |one: &&Candidate| {
+            let text = format!("{} {}", one.shown(), one.about);
+            typed.split_whitespace().all(|word| matches_filter(&text, word))
         };
-        listed.iter().filter(|one| fits(one)).cloned().collect()
+        listed.iter().filter(fits).cloned().collect()
     }
 
     fn candidate(&self, session: &ListedSession) -> Candidate {
@@ -122,31 +190,32 @@ impl Sessions {
         let cost = session.cost_usd.map(|cost| cost.to_string());
         let title = first_line(session.title(), TITLE_CHARS);
         let branch = session.branch.as_deref().map(|branch| first_line(branch, TITLE_CHARS));
-        let about = [Some(messages::ago(age)), branch, cost, Some(title)];
+        let about = [Some(messages::ago(age)), branch, cost, Some(session.id.clone())];
         let about = about.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-        Candidate { text: session.id.clone(), about }
+        Candidate { label: Some(title), about, ..session.id.clone().into() }
     }
 }
 
 impl ChatCompletion {
     /// Creates the completion for a conversation.
     pub fn new(
+        app: &App,
         settings: &Settings,
         user_commands: &UserCommands,
-        directory: PathBuf,
-        sessions: Sessions,
+        in_force: Rc<RefCell<InForce>>,
     ) -> Self {
         let agents = settings
             .agents
             .iter()
-            .map(|agent| Candidate { text: agent.name.clone(), about: agent.description.clone() });
+            .map(|agent| Candidate { about: agent.description.clone(), ..agent.name.clone().into() });
         Self {
             commands: slash_commands::candidates(user_commands),
             agents: agents.collect(),
-            models: endpoint_models::stored(settings),
+            models: Models::new(app, settings),
+            in_force,
             root: settings.workspace.clone(),
-            directory,
-            sessions,
+            directory: app.environment.current_dir().to_owned(),
+            sessions: Sessions::new(app, settings),
             files: RefCell::default(),
         }
     }
@@ -181,26 +250,21 @@ impl Completion for ChatCompletion {
     fn values(&self, line: &str) -> Vec<Candidate> {
         let Some((command, arguments)) = line.split_once(char::is_whitespace) else { return Vec::new() };
         let typed = arguments.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let in_force = self.in_force.borrow();
         match command {
-            "/mode" => beginning_with(Mode::ALL.into_iter().map(mode), typed),
-            "/agent" => beginning_with(self.agents.iter().cloned(), typed),
+            "/mode" => beginning_with(Mode::ALL.into_iter().map(mode).map(marked(&in_force.mode)), typed),
+            "/agent" => beginning_with(self.agents.iter().cloned().map(marked(&in_force.agent)), typed),
             "/effort" => {
                 let efforts = Effort::VARIANTS.iter().map(|effort| Candidate::from(effort.name().to_owned()));
                 beginning_with(efforts, typed)
             }
-            "/model" => {
-                let built_in = built_in_models(typed).into_iter().map(|(name, _)| name);
-                let built_in = built_in.filter(|name| name.contains('/')).map(str::to_owned);
-                let stored = self.models.iter().filter(|name| matches_filter(name, typed) && is_plain(name));
-                let models: BTreeSet<String> = stored.cloned().chain(built_in).collect();
-                models.into_iter().take(MAX_CANDIDATES).map(Candidate::from).collect()
-            }
+            "/model" => self.models.matching(arguments, &in_force.model),
             "/rewind" if arguments.contains(' ') => {
                 let parts = ["files", "conversation"].map(|part| Candidate::from(part.to_owned()));
                 beginning_with(parts.into_iter(), typed)
             }
-            "/rewind" => self.sessions.prompts(arguments),
-            "/resume" => self.sessions.matching(arguments),
+            "/rewind" => self.sessions.prompts(arguments, in_force.session.as_deref()),
+            "/resume" => self.sessions.matching(arguments, in_force.session.as_deref()),
             "/image" => {
                 let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
                 paths(&self.directory, typed).iter().filter_map(quoted).map(Candidate::from).collect()
@@ -211,6 +275,10 @@ impl Completion for ChatCompletion {
 
     fn takes_arguments(&self, command: &str) -> bool {
         slash_commands::takes_arguments(command.trim_start_matches('/'))
+    }
+
+    fn is_choice(&self, command: &str) -> bool {
+        ["/model", "/agent", "/mode", "/effort", "/resume"].contains(&command)
     }
 
     fn is_complete(&self, line: &str) -> bool {
@@ -228,10 +296,13 @@ impl Completion for ChatCompletion {
 }
 
 fn mode(mode: Mode) -> Candidate {
-    Candidate {
-        text: mode.name().to_owned(),
-        about: messages::mode_meaning(mode.name(), Language::En).to_owned(),
-    }
+    let about = messages::mode_meaning(mode.name(), Language::En).to_owned();
+    Candidate { about, ..mode.name().to_owned().into() }
+}
+
+/// Marks the candidate that is in force.
+fn marked(current: &str) -> impl Fn(Candidate) -> Candidate {
+    move |candidate| Candidate { is_in_force: candidate.text == current, ..candidate }
 }
 
 /// Returns the candidates that begin with what was typed, without those that the terminal must not show.
@@ -295,7 +366,15 @@ mod tests {
         let completion = ChatCompletion {
             commands: Vec::new(),
             agents: Vec::new(),
-            models: vec!["local/qwen3:8b".to_owned()],
+            models: Models {
+                stored: vec!["local/qwen3:8b".to_owned()],
+                providers: vec![("openai".to_owned(), false), ("groq".to_owned(), true)],
+            },
+            in_force: Rc::new(RefCell::new(InForce {
+                model: "openai/gpt-4.1".to_owned(),
+                mode: "auto".to_owned(),
+                ..InForce::default()
+            })),
             root: dir.path().to_owned(),
             directory: dir.path().to_owned(),
             sessions: Sessions {
@@ -303,7 +382,6 @@ mod tests {
                 redactor: Arc::default(),
                 clock: Rc::new(Clock::manual()),
                 listed: RefCell::default(),
-                current: Rc::default(),
                 prompts: RefCell::default(),
             },
             files: RefCell::default(),
@@ -313,6 +391,13 @@ mod tests {
         assert_eq!(texts(completion.values("/image two")), ["'two words.gif'"]);
         assert!(completion.values("/plan src/ma").is_empty());
         assert_eq!(texts(completion.values("/mode con")), ["confirm-all", "confirm-sensitive"]);
+        let models = completion.values("/model ");
+        assert_eq!((models[0].text.as_str(), models[0].is_in_force), ("openai/gpt-4.1", true));
+        assert!(models[1].text.starts_with("groq/") || models[1].text.starts_with("local/"), "{models:?}");
+        let mini = &completion.values("/model gpt-4.1-mi")[0];
+        assert_eq!((mini.text.as_str(), mini.about.ends_with(" · no key")), ("openai/gpt-4.1-mini", true));
+        let modes = completion.values("/mode ");
+        assert_eq!(modes.iter().position(|mode| mode.is_in_force), Some(2));
         assert!(texts(completion.values("/model gpt-4.1-mi")).contains(&"openai/gpt-4.1-mini".to_owned()));
         assert_eq!(texts(completion.values("/model qwen3:8")), ["local/qwen3:8b"]);
         assert_eq!(texts(completion.paths("mdl")), ["src/model.rs"], "letters in this order");

@@ -1,5 +1,6 @@
 //! The state of a conversation: each message is a run on its session.
 
+use super::completion::InForce;
 use super::keyboard::Keyboard;
 use super::slash_commands;
 use crate::commands::tools::{self, SingleCall};
@@ -32,6 +33,7 @@ use agent_runtime::interrupt::{Interrupt, SignalHandlers};
 use agent_terminal::line_editor::Input;
 use agent_terminal::{Style, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::pin;
@@ -139,13 +141,21 @@ pub struct Conversation<'a> {
     pub later: VecDeque<String>,
     /// The row below the input.
     pub footer: String,
+    /// What is in force for the next message, for the menus.
+    in_force: Rc<RefCell<InForce>>,
     /// The running command that the user typed after `!`.
     own_commands: ForegroundCommands,
 }
 
 impl<'a> Conversation<'a> {
     /// Creates a conversation without a session.
-    pub fn new(app: &'a App, runtime: &'a Runtime, request: RunRequest, user_commands: UserCommands) -> Self {
+    pub fn new(
+        app: &'a App,
+        runtime: &'a Runtime,
+        request: RunRequest,
+        user_commands: UserCommands,
+        in_force: Rc<RefCell<InForce>>,
+    ) -> Self {
         Self {
             app,
             runtime,
@@ -166,6 +176,7 @@ impl<'a> Conversation<'a> {
             queues: false,
             later: VecDeque::new(),
             footer: String::new(),
+            in_force,
             own_commands: ForegroundCommands::followed(),
         }
     }
@@ -222,7 +233,7 @@ impl<'a> Conversation<'a> {
 
     /// Shows what of `settings` is in force, and where the agent works.
     pub fn show_header(&self, settings: &Settings) {
-        let [model, agent, place] = self.in_force(settings);
+        let [model, agent, place] = self.header_parts(settings);
         self.app.notify(Style::Dim, &messages::chat_start(&model, &agent, &place, self.session.as_deref()));
         let workspace = settings.workspace.as_path();
         if self.app.environment.home() == Some(workspace) || workspace.parent().is_none() {
@@ -233,7 +244,7 @@ impl<'a> Conversation<'a> {
     /// Stores the settings that stay the same for the whole conversation.
     pub fn begin(&mut self, settings: &Settings) {
         self.queues = settings.chat.queue;
-        self.footer = self.footer_of(settings);
+        self.show_in_force(settings);
     }
 
     /// Shows what is in force for the next message below the input, and returns these settings.
@@ -242,19 +253,25 @@ impl<'a> Conversation<'a> {
     /// When the configuration is invalid.
     pub fn refresh_footer(&mut self) -> AppResult<Settings> {
         let settings = self.app.load(&self.request_in_force().effective_overrides())?.settings;
-        self.footer = self.footer_of(&settings);
+        self.show_in_force(&settings);
         Ok(settings)
     }
 
-    /// Returns the row below the input.
-    pub fn footer_of(&self, settings: &Settings) -> String {
-        let [model, agent, place] = self.in_force(settings);
+    /// Shows in the row below the input and in the menus what of `settings` is in force.
+    pub fn show_in_force(&mut self, settings: &Settings) {
+        let [model, agent, place] = self.header_parts(settings);
         let spent = self.result.as_ref().map(messages::chat_spent).unwrap_or_default();
-        messages::chat_footer(&model, &agent, &place, &spent)
+        self.footer = messages::chat_footer(&model, &agent, &place, &spent);
+        self.in_force.replace(InForce {
+            session: self.session.clone(),
+            model: settings.llm.model.clone().unwrap_or_default(),
+            agent: settings.agent.name.clone(),
+            mode: settings.agent.mode.name().to_owned(),
+        });
     }
 
     /// Returns the model, the agent with its mode, and the directory with its branch.
-    fn in_force(&self, settings: &Settings) -> [String; 3] {
+    fn header_parts(&self, settings: &Settings) -> [String; 3] {
         let short = |text: &str| one_line(text, NAME_CHARS);
         let only_reads = settings.agent.mode == Mode::Yolo
             && !settings.agent.allowed_tools.is_empty()

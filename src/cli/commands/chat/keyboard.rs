@@ -1,6 +1,6 @@
 //! Input of the user in a conversation, at the prompt and during a run.
 
-use super::completion::{ChatCompletion, Sessions};
+use super::completion::{ChatCompletion, InForce};
 use agent_config::chat::{ChatNotification, Editing};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
@@ -27,8 +27,6 @@ pub struct Keyboard {
     terminal: Arc<Terminal>,
     /// Whether the terminal is gone, or its input has ended.
     is_closed: bool,
-    /// The session of the conversation, for the menus.
-    session: Rc<RefCell<Option<String>>>,
 }
 
 impl Keyboard {
@@ -36,21 +34,19 @@ impl Keyboard {
     ///
     /// # Errors
     /// When the state directory cannot be used.
-    pub fn open(app: &App, settings: &Settings, user_commands: &UserCommands) -> AppResult<Self> {
+    pub fn open(
+        app: &App,
+        settings: &Settings,
+        user_commands: &UserCommands,
+        in_force: Rc<RefCell<InForce>>,
+    ) -> AppResult<Self> {
         directories::prepare(settings)?;
         let redactor = app.redactor(settings);
-        let session = Rc::default();
-        let directory = app.environment.current_dir().to_owned();
         let modes = Arc::new(SavedModes::save());
         let options = LineEditorOptions {
             history: settings.state.join("chat-history"),
             may_store: Box::new(move |line| redactor.text(line) == line),
-            completion: Box::new(ChatCompletion::new(
-                settings,
-                user_commands,
-                directory,
-                Sessions::new(app, settings, Rc::clone(&session)),
-            )),
+            completion: Box::new(ChatCompletion::new(app, settings, user_commands, in_force)),
             is_vi: settings.chat.editing == Editing::Vi,
         };
         let editor = LineEditor::new(options, Arc::clone(&modes)).map_err(|error| unreadable(&error))?;
@@ -68,7 +64,7 @@ impl Keyboard {
         let folder = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
         let after = Duration::from_secs(settings.chat.notify_after);
         app.terminal.begin_calls(how, after, messages::window_name(&folder));
-        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false, session })
+        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false })
     }
 
     /// Waits for the next input at the prompt.
@@ -121,11 +117,6 @@ impl Keyboard {
     /// Sets the row below the input.
     pub fn set_footer(&mut self, text: String) {
         self.editor.footer = vec![(Style::Dim, text)];
-    }
-
-    /// Sets the session of the conversation.
-    pub fn set_session(&self, id: Option<&str>) {
-        self.session.replace(id.map(str::to_owned));
     }
 
     /// Checks whether lines are read without editing: Ctrl+C is a signal then, and the terminal shows what is typed.

@@ -32,6 +32,7 @@ use agent_tools::foreground::ForegroundCommands;
 use args::ChatArgs;
 use conversation::{Conversation, INTERRUPTED, Next};
 use keyboard::Keyboard;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -104,11 +105,12 @@ impl<'a> Chat<'a> {
         let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
-        let mut keyboard = Keyboard::open(app, settings, &user_commands)?;
+        let in_force = Rc::default();
+        let mut keyboard = Keyboard::open(app, settings, &user_commands, Rc::clone(&in_force))?;
         if chooses {
             keyboard.begin_with(RESUME);
         }
-        let mut conversation = Conversation::new(app, runtime, request, user_commands);
+        let mut conversation = Conversation::new(app, runtime, request, user_commands, in_force);
         // Fails now, not at the first message, if the session is unusable.
         let exchanges = conversation.change_session(session)?;
         conversation.left = budget;
@@ -167,7 +169,6 @@ impl<'a> Chat<'a> {
         let app = self.conversation.app;
         let typed = std::mem::take(&mut self.conversation.typed);
         self.keyboard.set_footer(self.conversation.footer.clone());
-        self.keyboard.set_session(self.conversation.session.as_deref());
         let keyboard = &mut self.keyboard;
         self.conversation.runtime.block_on(async {
             let interrupt = app.interrupt()?;

@@ -15,7 +15,7 @@ const MESSAGE_CHARS: usize = 60;
 pub fn candidate(at: usize, prompt: &Prompt, redact: impl Fn(&str) -> String) -> Candidate {
     let message = first_line(&redact(&prompt.text), MESSAGE_CHARS);
     let about = messages::rewind_point(&message, &prompt.files);
-    Candidate { text: at.saturating_add(1).to_string(), about }
+    Candidate { about, ..at.saturating_add(1).to_string().into() }
 }
 
 impl Conversation<'_> {
@@ -60,7 +60,7 @@ impl Conversation<'_> {
 
     fn list_prompts(&self, prompts: &[Prompt]) {
         for (at, prompt) in prompts.iter().enumerate() {
-            let Candidate { text, about } = candidate(at, prompt, |text| self.app.redact(text));
+            let Candidate { text, about, .. } = candidate(at, prompt, |text| self.app.redact(text));
             self.say(&format!("{text:>3}  {about}"));
         }
         self.say(messages::CHAT_REWIND_USAGE);

@@ -84,7 +84,7 @@ pub fn candidates(user_commands: &UserCommands) -> Vec<Candidate> {
     let built_in = COMMANDS.iter().map(|(name, _, about)| (*name, *about));
     let all = built_in.chain(user_commands.names().map(|name| (name, "")));
     let candidate =
-        |(name, about): (&str, &str)| Candidate { text: format!("/{name}"), about: about.to_owned() };
+        |(name, about): (&str, &str)| Candidate { about: about.to_owned(), ..format!("/{name}").into() };
     let mut candidates: Vec<Candidate> = all.map(candidate).collect();
     candidates.sort_by(|one, other| one.text.cmp(&other.text));
     candidates.dedup_by(|one, other| one.text == other.text);
@@ -387,7 +387,7 @@ impl Conversation<'_> {
         let loaded = changed.and_then(|()| self.app.load(&self.request_in_force().effective_overrides()));
         match loaded {
             Ok(loaded) => {
-                self.footer = self.footer_of(&loaded.settings);
+                self.show_in_force(&loaded.settings);
                 Ok(loaded.settings)
             }
             Err(error) => {
