@@ -2,7 +2,7 @@
 
 use crate::call_arguments::effective_call;
 use crate::call_plan::{PlannedCall, PreparedCall};
-use crate::command_class::{CommandClass, CommandVerdict, classify, read_targets};
+use crate::command_class::{CommandClass, CommandVerdict, Risk, classify, read_targets};
 use crate::grants::Grant;
 use crate::hook_dispatch::append_paragraph;
 use crate::policy::is_of_confirm_sensitive;
@@ -370,7 +370,7 @@ impl Engine {
     fn verdict(&self, command: &str, plan: &Plan) -> CommandVerdict {
         let verdict = classify(command, &self.commands);
         if verdict.class < CommandClass::Ask && self.may_read_protected(command, plan) {
-            return CommandVerdict { class: CommandClass::Ask, is_known: false };
+            return CommandVerdict::asked(Risk::Protected);
         }
         verdict
     }

@@ -65,10 +65,8 @@ enum GrantScope {
     },
     Files(BTreeSet<String>),
     Host(String),
-    Call {
-        arguments: String,
-        summary: String,
-    },
+    /// The same call, with these arguments.
+    Call(String),
 }
 
 impl Grant {
@@ -87,7 +85,7 @@ impl Grant {
             (None, _) if plan.command.is_none() && !plan.touched_files.is_empty() => {
                 GrantScope::Files(plan.touched_files.iter().map(|touch| touch.path.clone()).collect())
             }
-            (None, _) => GrantScope::Call { arguments: args.to_string(), summary: plan.summary.clone() },
+            (None, _) => GrantScope::Call(args.to_string()),
         };
         Self { tool: tool.to_owned(), scope }
     }
@@ -103,7 +101,7 @@ impl Grant {
                 messages::always_scope_files(&self.tool, &files.join(", "), language)
             }
             GrantScope::Host(host) => messages::always_scope_host(&self.tool, host, language),
-            GrantScope::Call { summary, .. } => messages::always_scope_call(&self.tool, summary, language),
+            GrantScope::Call(_) => messages::always_scope_call(language).to_owned(),
         }
     }
 }

@@ -287,18 +287,18 @@ impl Policy {
     }
 
     fn by_mode(&self, access: Access, plan: &Plan, command: Option<&CommandVerdict>) -> Decision {
+        let risk = command.and_then(|command| command.risk.as_ref());
+        let risk = risk.map(|risk| risk.text(self.options.language));
         let what = match access {
             _ if self.options.mode == Mode::Yolo => return Decision::Allow,
-            _ if self.options.mode == Mode::ConfirmAll => self.options.language.pick("every tool call needs approval", "toda llamada a una herramienta requiere aprobación"),
+            _ if self.options.mode == Mode::ConfirmAll => self
+                .options
+                .language
+                .pick("every tool call needs approval", "toda llamada a una herramienta requiere aprobación"),
             Access::Execute if command.is_some_and(|command| self.runs_unasked(command)) => {
                 return Decision::Allow;
             }
-            Access::Execute if command.is_some_and(|command| command.class == CommandClass::Ask) => {
-                self.options.language.pick(
-                    "commands that are destructive, reach beyond the workspace or cannot be parsed need approval",
-                    "los comandos que destruyen, salen del espacio de trabajo o no se entienden requieren aprobación",
-                )
-            }
+            Access::Execute if let Some(risk) = &risk => risk,
             Access::Execute => self.options.language.pick(
                 "commands that are not known to be safe need approval",
                 "los comandos que no se sabe que son seguros requieren aprobación",
@@ -308,7 +308,10 @@ impl Policy {
                 "calls of MCP servers need approval",
                 "las llamadas a servidores MCP requieren aprobación",
             ),
-            Access::Network => self.options.language.pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
+            Access::Network => self
+                .options
+                .language
+                .pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
             // What is stored elsewhere, such as the memory, is not in the work tree.
             Access::Write | Access::Read
@@ -318,9 +321,10 @@ impl Policy {
             {
                 return Decision::Allow;
             }
-            Access::Write | Access::Read => {
-                self.options.language.pick("changes to files need approval", "los cambios de archivos requieren aprobación")
-            }
+            Access::Write | Access::Read => self
+                .options
+                .language
+                .pick("changes to files need approval", "los cambios de archivos requieren aprobación"),
         };
         let mode = self.options.mode.name();
         let word = self.options.language.pick("mode", "modo");

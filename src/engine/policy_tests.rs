@@ -1,6 +1,7 @@
 //! Tests of the policy: decisions by mode and command class, and refusals in every mode.
 
 use super::*;
+use crate::command_class::{CommandOptions, classify};
 use agent_tools::TouchedFile;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ fn options(mode: Mode) -> PolicyOptions {
     }
 }
 
-const SAFE: CommandVerdict = CommandVerdict { class: CommandClass::Safe, is_known: true };
+const SAFE: CommandVerdict = CommandVerdict { class: CommandClass::Safe, is_known: true, risk: None };
 
 fn policy(mode: Mode) -> Policy {
     Policy::new(options(mode)).unwrap()
@@ -75,16 +76,33 @@ fn a_policy_without_sensitive_files_hides_none() {
 
 #[test]
 fn s02_the_person_who_is_asked_is_told_why() {
-    let asked = |class| {
-        let verdict = CommandVerdict { class, is_known: false };
-        match policy(Mode::ConfirmSensitive).decide("any", Access::Execute, &Plan::default(), Some(&verdict))
-        {
-            Decision::Ask { reason, .. } => reason,
-            other => panic!("{other:?}"),
-        }
+    let asked = |verdict| match policy(Mode::ConfirmSensitive).decide(
+        "any",
+        Access::Execute,
+        &Plan::default(),
+        Some(&verdict),
+    ) {
+        Decision::Ask { reason, .. } => reason,
+        other => panic!("{other:?}"),
     };
-    assert!(asked(CommandClass::Ask).contains("are destructive, reach beyond the workspace"));
-    assert!(asked(CommandClass::Confine).contains("not known to be safe"));
+    for (command, why) in [
+        ("rm -rf build", "`rm -r` cannot be undone"),
+        ("cd src && rm -rf build", "`rm -r` cannot be undone"),
+        ("git reset --hard", "`git reset` cannot be undone"),
+        ("git push", "`git push` reaches other machines or services"),
+        ("npm install x", "`npm install` reaches other machines or services"),
+        ("python3 -m pip install x", "`pip install` reaches other machines or services"),
+        ("cat /etc/passwd; curl x", "`curl` reaches other machines or services"),
+        ("cat /etc/passwd", "`/etc/passwd` is outside the workspace"),
+        ("cd src; touch a", "after `cd`, `src/a` can be outside the workspace"),
+        ("$EDITOR a", "it runs a program or code that its text does not show"),
+        ("echo 'a", "it cannot be parsed as shell code"),
+        ("echo a\u{200b}", "it has characters that a terminal does not show"),
+    ] {
+        let reason = asked(classify(command, &CommandOptions::default()));
+        assert_eq!(reason, format!("{why} (mode confirm-sensitive)"), "{command}");
+    }
+    assert!(asked(CommandVerdict::new(CommandClass::Confine, false)).contains("not known to be safe"));
 }
 
 #[test]
@@ -112,7 +130,7 @@ fn s02_commands_are_decided_by_their_class() {
         (CommandClass::Blocked { pattern: "sudo".into() }, ["commands.blocked_patterns"; 3]),
     ];
     for (class, expected) in table {
-        let command = CommandVerdict { class, is_known: true };
+        let command = CommandVerdict::new(class, true);
         for (mode, expected) in MODES.into_iter().zip(expected) {
             let decision =
                 policy(mode).decide("run_command", Access::Execute, &Plan::default(), Some(&command));
@@ -127,7 +145,7 @@ fn s09_allowed_only_refuses_dangerous_commands_in_every_mode() {
         let policy = Policy::new(PolicyOptions { allowed_only: true, ..options(mode) }).unwrap();
         for class in [CommandClass::Confine, CommandClass::Ask] {
             let decide = |is_known| {
-                let command = CommandVerdict { class: class.clone(), is_known };
+                let command = CommandVerdict::new(class.clone(), is_known);
                 policy.decide("run_command", Access::Execute, &Plan::default(), Some(&command))
             };
             assert_eq!(outcome(&decide(false)), "commands.allowed_only");
@@ -374,7 +392,7 @@ fn u10_auto_runs_what_can_be_undone_and_is_confined_and_asks_about_the_rest() {
             ..options(Mode::Auto)
         };
         let plan = if access == Access::Write { touching("a.txt", true) } else { Plan::default() };
-        let command = class.map(|class| CommandVerdict { class, is_known: false });
+        let command = class.map(|class| CommandVerdict::new(class, false));
         Policy::new(options).unwrap().decide("any", access, &plan, command.as_ref())
     };
     for (is_work_tree, trusts_sandbox, access, class, asks) in [
@@ -401,7 +419,7 @@ fn u10_auto_runs_what_can_be_undone_and_is_confined_and_asks_about_the_rest() {
     let remembered =
         Policy::new(options(true)).unwrap().decide("remember", Access::Write, &Plan::default(), None);
     assert!(matches!(remembered, Decision::Ask { .. }), "{remembered:?}");
-    let command = CommandVerdict { class: CommandClass::Confine, is_known: false };
+    let command = CommandVerdict::new(CommandClass::Confine, false);
     let online =
         Policy::new(options(false)).unwrap().decide("any", Access::Execute, &Plan::default(), Some(&command));
     assert!(matches!(online, Decision::Ask { .. }), "{online:?}");
@@ -421,7 +439,7 @@ fn s24_building_and_testing_is_unasked_only_where_the_kernel_keeps_commands_in()
     ] {
         let policy =
             Policy::new(PolicyOptions { trusts_sandbox, ..options(Mode::ConfirmSensitive) }).unwrap();
-        let command = CommandVerdict { class, is_known };
+        let command = CommandVerdict::new(class, is_known);
         let decision = policy.decide("run_command", Access::Execute, &plan, Some(&command));
         assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{command:?} {trusts_sandbox}");
     }

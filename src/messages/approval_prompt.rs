@@ -83,16 +83,68 @@ pub fn always_scope_host(tool: &str, host: &str, language: Language) -> String {
 }
 
 /// Scope of the answer `a`: the same call with the same arguments.
-pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> String {
-    format!(
-        "{}: {tool} {summary}",
-        language.pick("exactly this call again", "exactamente esta llamada otra vez")
-    )
+pub fn always_scope_call(language: Language) -> &'static str {
+    language.pick("exactly this call again", "exactamente esta llamada otra vez")
 }
 
 /// Line with the reason of a question.
 pub fn prompt_reason(reason: &str, language: Language) -> String {
     format!("   {} {reason}", language.pick("Asked because", "Se pregunta porque"))
+}
+
+/// Why a command needs approval: it cannot be parsed.
+pub fn risk_unclear(language: Language) -> &'static str {
+    language.pick("it cannot be parsed as shell code", "no se entiende como código de shell")
+}
+
+/// Why a command needs approval: invisible characters.
+pub fn risk_hidden(language: Language) -> &'static str {
+    language.pick(
+        "it has characters that a terminal does not show",
+        "tiene caracteres que un terminal no muestra",
+    )
+}
+
+/// Why a command needs approval: code that is not in its text.
+pub fn risk_unknown_code(language: Language) -> &'static str {
+    language.pick(
+        "it runs a program or code that its text does not show",
+        "ejecuta un programa o código que su texto no muestra",
+    )
+}
+
+/// Why a command needs approval: it reads what the file tools refuse.
+pub fn risk_protected(language: Language) -> &'static str {
+    language.pick(
+        "it can show files that the file tools refuse",
+        "puede mostrar archivos que las herramientas rechazan",
+    )
+}
+
+/// Why a command needs approval: a file that can be outside the workspace.
+pub fn risk_perhaps_outside(path: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("after `cd`, `{path}` can be outside the workspace"),
+        Language::Es => format!("tras `cd`, `{path}` puede estar fuera del espacio de trabajo"),
+    }
+}
+
+/// Why a command needs approval: a file outside the workspace.
+pub fn risk_outside(path: &str, language: Language) -> String {
+    format!("`{path}` {}", language.pick("is outside the workspace", "está fuera del espacio de trabajo"))
+}
+
+/// Why a command needs approval: a program that reaches other machines or services.
+pub fn risk_connects(program: &str, language: Language) -> String {
+    format!(
+        "`{program}` {}",
+        language.pick("reaches other machines or services", "llega a otras máquinas o servicios")
+    )
+}
+
+/// Why a command needs approval: what cannot be undone.
+pub fn risk_irreversible(program: &str, language: Language) -> String {
+    format!("`{program}` {}", language.pick("cannot be undone", "no se puede deshacer"))
 }
 
 /// Placeholder for omitted lines of a preview; `size` is the size of the whole preview in bytes.

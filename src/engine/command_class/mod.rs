@@ -11,6 +11,7 @@ mod roots;
 pub(super) mod walk;
 
 pub use named_files::{NamedFile, named_files};
+pub use needs_approval::Risk;
 
 use agent_text::invisible;
 use regex::{RegexSet, RegexSetBuilder};
@@ -44,6 +45,8 @@ pub struct CommandVerdict {
     pub class: CommandClass,
     /// Whether every part is a known program that reads, builds or tests; in the sandbox it runs without a prompt.
     pub is_known: bool,
+    /// Why it needs approval, if its class is [`CommandClass::Ask`].
+    pub risk: Option<Risk>,
 }
 
 /// Settings of the classification.
@@ -90,20 +93,34 @@ pub fn classify(command: &str, options: &CommandOptions) -> CommandVerdict {
     }
     let is_visible = |char: char| matches!(char, '\n' | '\t') || !char.is_control();
     let is_shown = command.chars().all(is_visible) && invisible::describe_positions(command).is_none();
-    let class = if is_shown { CommandClass::Safe } else { CommandClass::Ask };
-    let mut verdict = CommandVerdict { class, is_known: is_shown };
+    let mut verdict = if is_shown {
+        CommandVerdict::new(CommandClass::Safe, true)
+    } else {
+        CommandVerdict::asked(Risk::Hidden)
+    };
     walk::walk(command, &mut |part| verdict.add(options.judge(&part)));
     verdict
 }
 
 impl CommandVerdict {
+    /// Creates the verdict of a class without a risk.
+    pub fn new(class: CommandClass, is_known: bool) -> Self {
+        Self { class, is_known, risk: None }
+    }
+
+    /// Creates the verdict on a command that is no known program and needs approval.
+    pub fn asked(risk: Risk) -> Self {
+        Self { class: CommandClass::Ask, is_known: false, risk: Some(risk) }
+    }
+
     fn blocked(pattern: String) -> Self {
-        Self { class: CommandClass::Blocked { pattern }, is_known: false }
+        Self::new(CommandClass::Blocked { pattern }, false)
     }
 
     /// Adds the verdict on another part. Of several blocked patterns the first is reported.
     fn add(&mut self, part: Self) {
         self.is_known &= part.is_known;
+        self.risk = self.risk.take().max(part.risk);
         if part.class > self.class && !matches!(self.class, CommandClass::Blocked { .. }) {
             self.class = part.class;
         }
@@ -118,13 +135,13 @@ impl CommandOptions {
         if matches!(part, ScriptPart::Command(command) if self.roots.are_lost(command)) {
             return CommandVerdict::blocked(roots::LOST.to_owned());
         }
-        let (class, is_known) = match part {
-            ScriptPart::Script(script) if script.is_list => (CommandClass::Safe, true),
-            ScriptPart::Script(_) => (CommandClass::Confine, false),
-            ScriptPart::Unknown | ScriptPart::Unclear(_) => (CommandClass::Ask, false),
-            ScriptPart::Command(command) => return self.judge_command(command),
-        };
-        CommandVerdict { class, is_known }
+        match part {
+            ScriptPart::Script(script) if script.is_list => CommandVerdict::new(CommandClass::Safe, true),
+            ScriptPart::Script(_) => CommandVerdict::new(CommandClass::Confine, false),
+            ScriptPart::Unknown => CommandVerdict::asked(Risk::UnknownCode),
+            ScriptPart::Unclear(_) => CommandVerdict::asked(Risk::Unclear),
+            ScriptPart::Command(command) => self.judge_command(command),
+        }
     }
 
     fn judge_command(&self, command: &Command<'_>) -> CommandVerdict {
@@ -133,11 +150,13 @@ impl CommandOptions {
         if words.as_ref().is_some_and(|words| self.is_safe(words))
             && !needs_approval::may_run_outside(command)
         {
-            return CommandVerdict { class: CommandClass::Safe, is_known: true };
+            return CommandVerdict::new(CommandClass::Safe, true);
         }
-        let class =
-            if needs_approval::needs_approval(command) { CommandClass::Ask } else { CommandClass::Confine };
-        CommandVerdict { class, is_known: words.is_some_and(|words| development::is_known(&words)) }
+        let is_known = words.is_some_and(|words| development::is_known(&words));
+        match needs_approval::risk(command) {
+            Some(risk) => CommandVerdict { is_known, ..CommandVerdict::asked(risk) },
+            None => CommandVerdict::new(CommandClass::Confine, is_known),
+        }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {

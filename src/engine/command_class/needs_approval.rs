@@ -3,6 +3,9 @@
 use super::named_files::{self, NamedFile};
 use super::program::Program;
 use super::walk::Command;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 
 /// Programs that connect to other machines or local services, or that download and run code.
 const EXTERNAL_PROGRAMS: &[&str] = &[
@@ -76,19 +79,64 @@ const HARMLESS_PATHS: &[&str] = &[
     "/tmp/",
 ];
 
-/// Checks whether a command needs approval in every mode that asks.
-pub(super) fn needs_approval(command: &Command<'_>) -> bool {
-    has_unknown_program(command)
-        || command.programs.iter().any(|program| destroys(program) || reaches_outside(program))
-        || touches_outside(command)
+/// Subcommands of git that reach other repositories.
+const GIT_CONNECTS: &[&str] = &["clone", "fetch", "pull", "push", "send-email"];
+
+/// Why a command needs approval in every mode that asks. Of several reasons, the last in this order is told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// It runs code that is not in its text.
+    UnknownCode,
+    /// Its text cannot be parsed.
+    Unclear,
+    /// It has characters that a terminal does not show.
+    Hidden,
+    /// It can show files that the file tools refuse.
+    Protected,
+    /// After a change of directory, this file can be outside the workspace.
+    PerhapsOutside(String),
+    /// This file is outside the workspace.
+    Outside(String),
+    /// This program reaches other machines or services.
+    Connects(String),
+    /// What this program does cannot be undone.
+    Irreversible(String),
 }
 
-/// Checks whether a command reads or writes files outside the workspace. Creating a symbolic link to one is not reading.
-fn touches_outside(command: &Command<'_>) -> bool {
+impl Risk {
+    /// Describes the risk to the user.
+    pub fn text(&self, language: Language) -> String {
+        match self {
+            Self::Unclear => messages::risk_unclear(language).to_owned(),
+            Self::Hidden => messages::risk_hidden(language).to_owned(),
+            Self::UnknownCode => messages::risk_unknown_code(language).to_owned(),
+            Self::Protected => messages::risk_protected(language).to_owned(),
+            Self::PerhapsOutside(path) => messages::risk_perhaps_outside(&quoted(path), language),
+            Self::Outside(path) => messages::risk_outside(&quoted(path), language),
+            Self::Connects(program) => messages::risk_connects(&quoted(program), language),
+            Self::Irreversible(program) => messages::risk_irreversible(&quoted(program), language),
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    one_line(text, QUOTE_CHARS)
+}
+
+/// Returns why a command needs approval in every mode that asks; `None` if it does not.
+pub(super) fn risk(command: &Command<'_>) -> Option<Risk> {
+    let programs =
+        command.programs.iter().filter_map(|program| destroys(program).or_else(|| reaches_outside(program)));
+    let unknown = has_unknown_program(command).then_some(Risk::UnknownCode);
+    programs.chain(file_outside(command)).chain(unknown).max()
+}
+
+/// Returns the risk of a command that reads or writes files outside the workspace. Creating a symbolic link to one is not reading.
+fn file_outside(command: &Command<'_>) -> Option<Risk> {
     let names = |program: &Program<'_>| program.name == "ln" && program.has_flag('s', "--symbolic");
     let only_names = command.programs.iter().any(names);
-    let mut files = named_files::named(command).into_iter().filter(|file| file.write || !only_names);
-    files.any(|file| is_file_outside(&file, !command.directories.is_empty()))
+    let files = named_files::named(command).into_iter().filter(|file| file.write || !only_names);
+    files.filter_map(|file| risk_of_file(file, !command.directories.is_empty())).max()
 }
 
 /// Checks whether the name of a program is known only at run time.
@@ -103,23 +151,23 @@ fn has_unknown_program(command: &Command<'_>) -> bool {
         || programs.any(|program| program.is_substituted)
 }
 
-/// Checks whether a program deletes data irrecoverably.
-fn destroys(program: &Program<'_>) -> bool {
-    match program.name.as_str() {
-        "rm" => {
-            program.has_flag('r', "--recursive")
-                || program.has_flag('R', "--recursive")
-                || program.args.iter().any(|arg| !arg.is_literal)
-        }
-        "shred" | "srm" | "truncate" | "unlink" | "wipe" => true,
-        "find" => program.args.iter().any(|arg| arg.text == "-delete"),
-        "git" => destroys_with_git(program),
-        _ => false,
-    }
+/// Returns the risk of a program that deletes data irrecoverably.
+fn destroys(program: &Program<'_>) -> Option<Risk> {
+    let name = program.name.as_str();
+    let is_recursive = || program.has_flag('r', "--recursive") || program.has_flag('R', "--recursive");
+    let what = match name {
+        "rm" if is_recursive() => "rm -r",
+        "rm" if program.args.iter().any(|arg| !arg.is_literal) => name,
+        "shred" | "srm" | "truncate" | "unlink" | "wipe" => name,
+        "find" if program.args.iter().any(|arg| arg.text == "-delete") => "find -delete",
+        "git" => return destroys_with_git(program),
+        _ => return None,
+    };
+    Some(Risk::Irreversible(what.to_owned()))
 }
 
-/// Checks for git commands that lose uncommitted work or commits, change remote repositories or change global settings.
-fn destroys_with_git(program: &Program<'_>) -> bool {
+/// Returns the risk of git commands that lose uncommitted work or commits, change remote repositories or change global settings.
+fn destroys_with_git(program: &Program<'_>) -> Option<Risk> {
     let mut words = program.args.iter().map(|arg| arg.text.as_str());
     let mut command = words.next();
     while let Some(option) = command.filter(|word| word.starts_with('-')) {
@@ -130,9 +178,9 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
     let has = |flags: &[&str]| {
         arguments.iter().any(|word| flags.iter().any(|flag| word == flag || is_joined(word, flag)))
     };
-    match command.unwrap_or_default() {
-        "clone" | "fetch" | "pull" | "push" | "send-email" | "filter-branch" | "filter-repo" | "prune"
-        | "rm" | "update-ref" => true,
+    let command = command.unwrap_or_default();
+    let is_risky = match command {
+        "filter-branch" | "filter-repo" | "prune" | "rm" | "update-ref" => true,
         "branch" => has(&["-d", "-D", "-f", "-M", "--delete", "--force"]),
         "checkout" => has(&["--", ".", "-f", "--force", "--ours", "--theirs"]),
         "clean" => !has(&["-n", "--dry-run"]),
@@ -145,8 +193,13 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
         "switch" => has(&["-f", "-C", "--discard-changes", "--force"]),
         "tag" => has(&["-d", "-f", "--delete", "--force"]),
         "worktree" => has(&["prune", "remove"]),
-        _ => false,
-    }
+        command => GIT_CONNECTS.contains(&command),
+    };
+    is_risky.then(|| match command {
+        "config" => Risk::Outside("git config --global".to_owned()),
+        command if GIT_CONNECTS.contains(&command) => Risk::Connects(format!("git {command}")),
+        command => Risk::Irreversible(format!("git {command}")),
+    })
 }
 
 /// Checks whether `word` is a group of one-letter flags that contains `flag`.
@@ -155,22 +208,35 @@ fn is_joined(word: &str, flag: &str) -> bool {
     letters(word) && letters(flag) && word.contains(flag.trim_start_matches('-'))
 }
 
-/// Checks whether a program connects to other machines or to local services.
-fn reaches_outside(program: &Program<'_>) -> bool {
+/// Returns the risk of a program that connects to other machines or to local services.
+fn reaches_outside(program: &Program<'_>) -> Option<Risk> {
     let name = program.name.as_str();
     let first = program.operands().next().unwrap_or_default();
     let fetches = |name: &str, first: &str| {
         PACKAGE_COMMANDS.iter().any(|(names, words)| names.contains(&name) && words.contains(&first))
     };
     let is_module = name.starts_with("python") && program.args.first().is_some_and(|arg| arg.text == "-m");
-    let module = || fetches(first, program.operands().nth(1).unwrap_or_default());
-    EXTERNAL_PROGRAMS.contains(&name) || fetches(name, first) || (is_module && module())
+    let second = program.operands().nth(1).unwrap_or_default();
+    let what = if EXTERNAL_PROGRAMS.contains(&name) {
+        name.to_owned()
+    } else if fetches(name, first) {
+        format!("{name} {first}")
+    } else if is_module && fetches(first, second) {
+        format!("{first} {second}")
+    } else {
+        return None;
+    };
+    Some(Risk::Connects(what))
 }
 
-/// Checks whether a file may be outside the workspace, judging by its name. After a change of directory, the name of a
+/// Returns the risk of a file outside the workspace, judging by its name. After a change of directory, the name of a
 /// written file does not determine its location.
-fn is_file_outside(file: &NamedFile, has_moved: bool) -> bool {
-    is_outside(&file.path) || (file.write && has_moved && !is_harmless_path(&file.path))
+fn risk_of_file(file: NamedFile, has_moved: bool) -> Option<Risk> {
+    if is_outside(&file.path) {
+        return Some(Risk::Outside(file.path));
+    }
+    let is_unknown = file.write && has_moved && !is_harmless_path(&file.path);
+    is_unknown.then_some(Risk::PerhapsOutside(file.path))
 }
 
 /// Checks whether a command may run outside the workspace after earlier changes of directory.
