@@ -148,9 +148,9 @@ pub fn risk_irreversible(program: &str, language: Language) -> String {
 }
 
 /// Placeholder for omitted lines of a preview; `size` is the size of the whole preview in bytes.
-pub fn preview_cut(left_out: usize, total: usize, size: usize) -> String {
-    let number = |lines: usize| thousands(u64::try_from(lines).unwrap_or(u64::MAX));
-    format!("… {} of {} lines not shown ({} in all) …", number(left_out), number(total), bytes(size))
+pub fn preview_cut(left_out: usize, size: usize) -> String {
+    let left_out = thousands(u64::try_from(left_out).unwrap_or(u64::MAX));
+    format!("… {left_out} lines not shown ({} in all) …", bytes(size))
 }
 
 /// Placeholder for the omitted middle of a long line.

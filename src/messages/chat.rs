@@ -296,9 +296,9 @@ pub fn context_page(rows: &[ContextRow], used: u64, window: Option<u64>) -> Stri
 }
 
 /// The options of the next message.
-pub fn chat_options(model: &str, agent: &str, mode: &str, effort: &str) -> String {
+pub fn chat_options(model: &str, agent_and_mode: &str, effort: &str) -> String {
     let model = if model.is_empty() { "none" } else { model };
-    format!("model {model} · agent {agent} · mode {mode} · effort {effort}")
+    format!("model {model} · {agent_and_mode} · effort {effort}")
 }
 
 /// The session of the next message.

@@ -144,12 +144,15 @@ impl CallView {
             Body::Nothing => (Vec::new(), 0, false),
             Body::Diff(diff) | Body::NewFile(diff) if terminal.was_approved(diff) => (Vec::new(), 0, false),
             Body::Diff(diff) => {
-                let preview = terminal.preview(diff, ROWS_AROUND);
-                (preview.rows, 0, preview.is_cut)
+                let Preview { mut rows, is_cut } = terminal.preview(diff, ROWS_AROUND);
+                rows.drain(..named_rows(diff));
+                (rows, 0, is_cut)
             }
             Body::NewFile(diff) => {
-                let preview = Preview::fitting(diff, NEW_FILE_ROWS, usize::from(terminal.width()));
-                (preview.rows, 0, preview.is_cut)
+                let width = usize::from(terminal.width());
+                let Preview { mut rows, is_cut } = Preview::fitting(diff, NEW_FILE_ROWS, width);
+                rows.drain(..named_rows(diff));
+                (rows, 0, is_cut)
             }
             Body::Steps(steps) => (steps.iter().map(step_row).collect(), 0, false),
             Body::Output { lines, most, is_failure } => {
@@ -202,6 +205,11 @@ fn new_file(call: &ToolCall, changed: &[Change]) -> Option<String> {
     let file = changed.first().filter(|file| file.action == ChangeAction::Created)?;
     let content = argument_of(call, "content").filter(|_| call.name == WriteFile::NAME)?;
     Some(diff::unified_full(&file.path, "", &content))
+}
+
+/// Returns how many of the first rows of a diff only repeat the title, which names a file that is alone.
+fn named_rows(diff: &str) -> usize {
+    usize::from(!diff.contains("\n--- "))
 }
 
 /// Returns the row of a line of output.
@@ -392,7 +400,7 @@ mod tests {
         let result = "File a.py edited:\n--- a/a.py\n+++ b/a.py\n@@ -7 +7,2 @@\n-old\n+new\n+more\n";
         let (title, rows) = seen("edit_file", "a.py (1→2 lines)", result);
         assert_eq!(title, "Edit a.py (+2 −1), 1.2 s");
-        assert_eq!(rows, ["  a.py", "  7 - old", "  7 + new", "  8 + more"]);
+        assert_eq!(rows, ["  7 - old", "  7 + new", "  8 + more"]);
     }
 
     #[test]

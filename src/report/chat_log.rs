@@ -179,7 +179,7 @@ impl ChatLog {
         view.print_rows(&self.terminal, "", key.as_deref(), language)
     }
 
-    fn run_end(&mut self, record: &Record, result: &RunResult) -> io::Result<()> {
+    fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
         self.log.answer.end()?;
         self.log.answer.finish(&result.output.text());
         if result.status == Status::Success {
@@ -190,8 +190,7 @@ impl ChatLog {
             self.log.answer_shown().set(true);
             return self.terminal.eprintln(Style::Warning, messages::CHAT_INTERRUPTED);
         }
-        let result = RunResult { session_id: None, ..result.clone() };
-        self.log.emit(&Record { event: Event::RunEnd { result: Box::new(result) }, ..record.clone() })
+        self.log.end_of_message(result)
     }
 }
 
@@ -239,7 +238,7 @@ impl EventSink for ChatLog {
                 self.log.answer.end()?;
                 self.terminal.eprintln(Style::Bold, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
             }
-            Event::RunEnd { result } => self.run_end(record, result),
+            Event::RunEnd { result } => self.run_end(result),
             _ => self.log.emit(record),
         }
     }

@@ -71,6 +71,24 @@ impl HumanLog {
         self.log_denials(result)
     }
 
+    /// Prints why the work on a message of a conversation stopped, unless that was printed: the line after the message has its figures.
+    pub(super) fn end_of_message(&mut self, result: &RunResult) -> io::Result<()> {
+        let style = if result.status == Status::Failed { Style::Error } else { Style::Warning };
+        let error = result.error.as_ref();
+        if error.is_none_or(|error| self.reported_failure.as_ref() != Some(&error.message)) {
+            if let Some(reason) = result.stop_reason {
+                let line = self.log_style.run_end_reason(reason, result.limit_reached());
+                self.log(Verbosity::Error, style.clone(), line.trim_start())?;
+            }
+            if let Some(error) = error {
+                let line = self.log_style.error(&one_line(&error.message, NOTICE_CHARS));
+                self.log(Verbosity::Error, style, &line)?;
+            }
+        }
+        self.log_pending_approvals(result)?;
+        self.log_denials(result)
+    }
+
     /// Prints the changed files with the number of changed lines.
     fn log_changed_files(&mut self, files: &[ModifiedFile]) -> io::Result<()> {
         if files.is_empty() {

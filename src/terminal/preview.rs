@@ -55,7 +55,7 @@ impl Preview {
             let first = fitting_count(rows.iter().map(height), max_rows - tail - 1).min(rows.len() - last);
             let (left_out, total) = (rows.len() - first - last, rows.len());
             if left_out > 0 {
-                let cut = agent_messages::preview_cut(left_out, total, text.len());
+                let cut = agent_messages::preview_cut(left_out, text.len());
                 rows.splice(first..total - last, [vec![(Style::Dim, format!("{INDENT}{cut}"))]]);
                 is_cut = true;
             }

@@ -1338,12 +1338,12 @@ fn u16_a_slash_opens_a_menu_with_descriptions_and_a_long_paste_is_folded() {
     chat.types("\u{15}/mo\r");
     chat.see("the modes", |text| text.contains("\n→ confirm-sensitive        in force · asks"));
     chat.types("\u{1b}[A\r");
-    chat.see("the change", |text| text.contains("agent build · mode confirm-all"));
+    chat.see("the change", |text| text.contains("agent build, mode confirm-all"));
     // A command that was typed whole shows its values too.
     chat.types("/mode\r");
     chat.see("the modes", |text| text.contains("\n→ confirm-all              in force · asks"));
     chat.types("\r");
-    chat.see("the same mode", |text| text.matches("agent build · mode confirm-all").count() == 2);
+    chat.see("the same mode", |text| text.matches("agent build, mode confirm-all").count() == 2);
     chat.types("/stat\r");
     chat.see("the status", |text| text.contains("> /status\n"));
     chat.types("see @sr\t");
@@ -1444,7 +1444,7 @@ fn u10_auto_is_the_default_in_a_git_work_tree_with_a_sandbox_and_shift_tab_chang
     chat.see("the mode", |text| text.contains("agent build, mode confirm-sensitive"));
     chat.types("again\r");
     chat.answer("n");
-    chat.see("the end", |text| text.matches("done").count() == 2);
+    chat.see("the end", |text| text.matches("\ndone\n").count() == 2);
     assert_eq!(lab.read("a.txt"), "two\n");
     chat.types("/quit\r");
     assert_eq!(chat.finish().code, Some(0));

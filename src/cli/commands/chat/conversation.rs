@@ -271,7 +271,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Returns the model, the agent with its mode, and the directory with its branch.
-    fn header_parts(&self, settings: &Settings) -> [String; 3] {
+    pub(super) fn header_parts(&self, settings: &Settings) -> [String; 3] {
         let short = |text: &str| one_line(text, NAME_CHARS);
         let only_reads = settings.agent.mode == Mode::Yolo
             && !settings.agent.allowed_tools.is_empty()

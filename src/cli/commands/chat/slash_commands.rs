@@ -197,10 +197,10 @@ impl Conversation<'_> {
 
     /// Changes the settings of the following messages with `change`, and shows the settings in force.
     pub fn set(&mut self, change: impl FnOnce(&mut Overrides) -> AppResult<()>) -> AppResult<()> {
-        let Settings { agent, llm, .. } = self.apply(change)?;
-        let effort = llm.effort.map_or("default", agent_llm::effort::Effort::name);
-        let model = llm.model.unwrap_or_default();
-        self.say(&messages::chat_options(&model, &agent.name, agent.mode.name(), effort));
+        let settings = self.apply(change)?;
+        let effort = settings.llm.effort.map_or("default", agent_llm::effort::Effort::name);
+        let [model, agent, _] = self.header_parts(&settings);
+        self.say(&messages::chat_options(&model, &agent, effort));
         Ok(())
     }
 
