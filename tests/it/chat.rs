@@ -1082,6 +1082,41 @@ fn u09_letters_of_a_message_that_is_being_written_answer_no_question() {
 }
 
 #[test]
+fn u09_a_capital_a_writes_the_rule_and_a_sentence_that_begins_with_it_writes_nothing() {
+    let lab = Lab::new().config("# mine\nchat: {notify: none}\n");
+    let touch = |file: &str| turn("run_command", &json!({"command": format!("touch {file}.txt")}));
+    let server =
+        Server::turns([touch("a"), touch("b"), json!({"text": "done"}), touch("c"), json!({"text": "on"})]);
+    let file = || fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "confirm-sensitive"]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let asked = chat.answer("Also");
+    let rows = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(rows.contains("A = save") && rows.contains("mode: allow run_command \"touch …\""), "{asked}");
+    chat.see("the question again", |text| questions(text) == 2);
+    assert_eq!(file(), "# mine\nchat: {notify: none}\n");
+    assert!(!lab.exists("a.txt"));
+    chat.types("A");
+    chat.prompt(2);
+    let seen = chat.see("the answer", |text| text.contains("\ndone\n"));
+    assert!(seen.contains("Written to ") && questions(&seen) == 2 && input(&seen) == "> Also", "{seen}");
+    assert!(lab.exists("a.txt") && lab.exists("b.txt"));
+    let rules = "policy:\n  rules:\n    - {action: allow, tool: run_command, command: touch}\n";
+    assert_eq!(file(), format!("# mine\nchat: {{notify: none}}\n{rules}"));
+    chat.types("\u{15}again\r");
+    let seen = chat.see("the answer", |text| text.contains("\non\n"));
+    assert!(questions(&seen) == 2 && lab.exists("c.txt"), "{seen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    let explained = lab.agent(&["policy", "test", "run_command touch d.txt"]).stdout;
+    assert!(
+        explained.contains("allow: ") && explained.contains("decided by: policy.rules[0]"),
+        "{explained}"
+    );
+}
+
+#[test]
 fn u09_a_refusal_with_a_reason_takes_one_key_and_a_line() {
     let lab = Lab::new().file("a.txt", "one\n");
     let server = Server::turns([edit("one", "two"), json!({"text": "on"})]);

@@ -130,7 +130,17 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
     let has = |flags: &[&str]| {
         arguments.iter().any(|word| flags.iter().any(|flag| word == flag || is_joined(word, flag)))
     };
-    match command.unwrap_or_default() {
+    git_destroys(command.unwrap_or_default(), has)
+}
+
+/// Checks whether a subcommand of git destroys with some of its arguments.
+pub(super) fn may_destroy_with_git(command: &str) -> bool {
+    git_destroys(command, |_| true) || git_destroys(command, |_| false)
+}
+
+/// Checks whether a subcommand of git destroys, if `has` returns which flags it has.
+fn git_destroys(command: &str, has: impl Fn(&[&str]) -> bool) -> bool {
+    match command {
         "clone" | "fetch" | "pull" | "push" | "send-email" | "filter-branch" | "filter-repo" | "prune"
         | "rm" | "update-ref" => true,
         "branch" => has(&["-d", "-D", "-f", "-M", "--delete", "--force"]),
