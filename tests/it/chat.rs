@@ -1803,6 +1803,45 @@ fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
 }
 
 #[test]
+fn u14_a_command_calls_too_and_its_failure_is_told_once() {
+    let said = |lab: &Lab| lab.ws().join("said").display().to_string();
+    let lab = Lab::new();
+    let script = format!("printf '%s' \"$1\" > {0}.new && mv {0}.new {0}", said(&lab));
+    let command = json!(["/bin/sh", "-c", script, "sh"]);
+    let lab = lab.config(
+        &json!({"chat": {"notify": "none", "notify_after": 0, "notify_command": command}}).to_string(),
+    );
+    let write = turn("write_file", &json!({"path": "a.txt", "content": "x"}));
+    let server = Server::turns([write, json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "confirm-sensitive"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.answer("");
+    lab.wait_for_file("said");
+    assert_eq!(lab.read("said"), "a question waits · agent · ws");
+    chat.types("n");
+    chat.prompt(2);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    // A project cannot set it, and a program that is not there is told once.
+    let of_project = "chat: {notify_command: [touch, made]}\n";
+    let lab = Lab::new()
+        .config("chat: {notify: none, notify_after: 0, notify_command: [/nowhere/notify]}\n")
+        .file(".agent/config.yaml", of_project);
+    let server = Server::turns(["one", "two"].map(|text| json!({"text": text})));
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--trust-workspace"]);
+    chat.prompt(1);
+    for (prompt, message) in [(2, "first"), (3, "second")] {
+        chat.types(&format!("{message}\r"));
+        chat.prompt(prompt);
+    }
+    chat.types("/quit\r");
+    let seen = seen_on(&chat.finish().stderr);
+    assert_eq!(seen.matches("`chat.notify_command` failed").count(), 1, "{seen}");
+    assert!(!lab.exists("made"), "{seen}");
+}
+
+#[test]
 fn u15_a_session_is_chosen_from_a_list_that_typing_filters() {
     let lab = Lab::new();
     lab.git(&["init", "-q", "-b", "main"]);
