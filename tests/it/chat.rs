@@ -268,7 +268,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
         ("/help", "/review"),
         ("/memory rm 9", "there is no entry 9"),
         ("/memory add \"Use 'tabs'\"", ""),
-        ("/memory add \"open", "not closed"),
+        ("/memory rm \"9", "not closed"),
     ];
     for (number, (line, answer)) in lines.into_iter().enumerate() {
         let before = chat.prompt(number + 1).len();
