@@ -280,7 +280,6 @@ pub enum Command {
         common: Described<CommonArgs>,
     },
     /// List models with their prices, or show one
-    #[command(args_conflicts_with_subcommands = true)]
     Models {
         /// The subcommand.
         #[command(subcommand)]
@@ -493,6 +492,9 @@ pub enum ModelsCommand {
     Show {
         /// Its name, as `--model` takes it
         model: String,
+        /// Refused: a server only lists its models.
+        #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+        endpoint: Option<String>,
     },
 }
 

@@ -45,11 +45,11 @@ pub fn run_arguments(app: &App, arguments: Vec<OsString>) -> u8 {
             Err(error) => print_parse_error(app, &error),
         };
     }
-    let matches = Cli::overview().try_get_matches_from(arguments);
+    let matches = Cli::overview().try_get_matches_from(&arguments);
     match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command: Some(command) }) => run_command_line(app, command),
         Ok(Cli { command: None }) => code(app, start::start(app)),
-        Err(error) => print_parse_error(app, &error),
+        Err(error) => print_parse_error(app, &start::with_tip(error, &arguments)),
     }
 }
 

@@ -14,6 +14,9 @@ pub struct ChatSettings {
     pub editing: Editing,
     /// How you are called when a message has ended or a question waits and you have not typed for a while.
     pub notify: ChatNotification,
+    /// Program with arguments that is started too when you are called, without a shell; the text is its last argument.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub notify_command: Vec<String>,
     /// Time without a key after which you are called.
     #[schemars(range(min = 0, max = 86_400), extend("x-unit" = "seconds"))]
     pub notify_after: u64,

@@ -66,6 +66,13 @@ impl Environment {
         self.home.as_deref()
     }
 
+    /// Returns `path` for the user, with `~` for the home directory above it.
+    pub fn shown_path(&self, path: &Path) -> PathBuf {
+        let below_home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        let below_home = below_home.filter(|rest| *rest != Path::new(""));
+        below_home.map_or_else(|| path.to_owned(), |rest| Path::new("~").join(rest))
+    }
+
     /// Resolves `path` against the start directory, and `~/…` against the home directory.
     pub fn absolute(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), &self.home) {

@@ -234,7 +234,9 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "tools.edit_format"
             | "tools.result_format"
             | "tools.todo" => Scope::Anywhere,
-            "chat.editing" | "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
+            "chat.editing" | "chat.notify_command" | "memory.enabled" | "skills.dirs" => {
+                Scope::NeverFromProject
+            }
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
             _ => Scope::NeedsTrust,
         };

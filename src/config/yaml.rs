@@ -37,6 +37,12 @@ impl Node {
         Self { content, line: 0, column: 0 }
     }
 
+    /// Returns the line of the last item of a list.
+    pub fn last_item(&self) -> Option<u64> {
+        let Content::List(items) = &self.content else { return None };
+        items.last().map(|item| item.line)
+    }
+
     /// Returns the value as JSON.
     pub fn to_json(&self) -> Value {
         match &self.content {

@@ -50,6 +50,34 @@ pub fn set(text: &str, key: &str, value: &Value) -> Result<Edit, ConfigError> {
     Ok(Edit { text, line, old })
 }
 
+/// Adds `item` at the end of the list of the dotted `key`, which begins with it where there is none.
+///
+/// # Errors
+/// Fails for a text that is not valid YAML, and where the item cannot be placed without touching other lines.
+pub fn append(text: &str, key: &str, item: &Value) -> Result<Edit, ConfigError> {
+    let document = Document { text, root: yaml::parse(text)? };
+    let names: Vec<&str> = key.split('.').collect();
+    let entries = document.entries(&names);
+    let list = entries.last().filter(|_| entries.len() == names.len()).map(|entry| &entry.node);
+    let Some(Node { content: Content::List(items), line, .. }) = list else {
+        let edit = set(text, key, &Value::Array(vec![item.clone()]))?;
+        return Ok(Edit { line: item_line(&yaml::parse(&edit.text)?, &names), ..edit });
+    };
+    let refused = || ConfigError::new(messages::CONFIG_PLACE_REFUSED).key(key).line(*line);
+    let splice = list.and_then(|list| document.item_after(list, item));
+    let text = document.applied(splice.as_ref().ok_or_else(refused)?);
+    let old: Vec<Value> = items.iter().map(Node::to_json).collect();
+    let mut expected = document.root.to_json();
+    insert(&mut expected, &names, old.iter().chain([item]).cloned().collect());
+    let root = yaml::parse(&text).ok().filter(|root| root.to_json() == expected).ok_or_else(refused)?;
+    Ok(Edit { line: item_line(&root, &names), text, old: Some(Value::Array(old)) })
+}
+
+/// Returns the line of the last item in the list of the key `names`.
+fn item_line(root: &Node, names: &[&str]) -> u64 {
+    entries_of(root, names).last().and_then(|entry| entry.node.last_item()).unwrap_or_default()
+}
+
 /// Removes the dotted `key`, and the groups that would then be empty; `None` if the key is not there.
 ///
 /// # Errors
@@ -219,6 +247,41 @@ impl Document<'_> {
         Some(Splice { range: at..at, with: format!("{separator}{entry}") })
     }
 
+    /// Adds an item to a list: before its closing bracket, or in a line of its own.
+    fn item_after(&self, list: &Node, item: &Value) -> Option<Splice> {
+        let Content::List(items) = &list.content else { return None };
+        let start = self.offset(list.line, list.column)?;
+        let text = self.text.get(start..)?;
+        if text.starts_with('[') {
+            let inner = text.get(..bracket_end(text)?)?.strip_suffix(']')?.trim_end();
+            let separator = match inner.chars().last()? {
+                '[' if items.is_empty() => "",
+                ',' => " ",
+                _ => ", ",
+            };
+            let at = start + inner.len();
+            return Some(Splice { range: at..at, with: format!("{separator}{}", flow(item)) });
+        }
+        let first = items.first()?.line;
+        let line = self.text.get(self.line_start(first)?..)?;
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if !line.trim_start().starts_with("- ") {
+            return None;
+        }
+        let mut last = first;
+        for (number, line) in (1..).zip(self.text.lines()).filter(|(number, _)| *number > first) {
+            let content = line.trim_start();
+            let is_item = line.len() - content.len() == indent && content.starts_with('-');
+            match content {
+                "" => {}
+                comment if comment.starts_with('#') => {}
+                _ if is_item || line.len() - content.len() > indent => last = number,
+                _ => break,
+            }
+        }
+        Some(self.line_after(last, &format!("{:indent$}- {}", "", flow(item))))
+    }
+
     /// Adds keys in lines of their own after `line`; after line 0, at the start.
     fn lines_after(&self, line: u64, indent: usize, missing: &[&str], value: &Value) -> Option<Splice> {
         let line_break = self.line_break();
@@ -229,12 +292,25 @@ impl Document<'_> {
             let _infallible = write!(with, "{:spaces$}{}:{line_break}", "", name(group));
         }
         let spaces = indent + groups.len() * INDENT;
-        let _infallible = write!(with, "{:spaces$}{}: {}{line_break}", "", name(last), flow(value));
+        let _infallible = match value {
+            // Maps are read and removed by their lines.
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                let item =
+                    |item| format!("{line_break}{:items$}- {}", "", flow(item), items = spaces + INDENT);
+                write!(with, "{:spaces$}{}:{}", "", name(last), items.iter().map(item).collect::<String>())
+            }
+            value => write!(with, "{:spaces$}{}: {}", "", name(last), flow(value)),
+        };
+        Some(self.line_after(line, &with))
+    }
+
+    /// Adds a line, or several without the end of the last, after `line`; after line 0, at the start.
+    fn line_after(&self, line: u64, new: &str) -> Splice {
+        let line_break = self.line_break();
         let at = self.line_start(line + 1).unwrap_or(self.text.len());
-        if self.text.get(..at)?.chars().last().is_some_and(|last| last != '\n') {
-            with.insert_str(0, line_break);
-        }
-        Some(Splice { range: at..at, with })
+        let is_inside = self.text.get(..at).is_some_and(|text| !text.is_empty() && !text.ends_with('\n'));
+        let before = if is_inside { line_break } else { "" };
+        Splice { range: at..at, with: format!("{before}{new}{line_break}") }
     }
 
     /// Returns the last line of a block that begins at `first`: the lines after it that are indented by at least `indent` spaces, without comments at the end.
@@ -374,6 +450,10 @@ fn bracket_end(line: &str) -> Option<usize> {
 fn flow(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(keys) => {
+            let entry = |(key, value): (&String, &Value)| format!("{}: {}", name(key), flow(value));
+            format!("{{{}}}", keys.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
         Value::String(text) => plain(text).unwrap_or_else(|| value.to_string()),
         scalar => scalar.to_string(),
     }

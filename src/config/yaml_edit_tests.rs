@@ -60,6 +60,36 @@ fn u18_a_new_key_is_added_at_the_end_of_its_group() {
 }
 
 #[test]
+fn u09_an_item_is_added_at_the_end_of_its_list_and_comments_and_order_stay() {
+    let item = json!({"action": "allow", "command": "npm test"});
+    let new = "{action: allow, command: \"npm test\"}";
+    for (old, expected, line) in [
+        ("", "a:\n  b:\n    - NEW\n", 3),
+        ("# mine\nz: 1", "# mine\nz: 1\na:\n  b:\n    - NEW\n", 5),
+        ("a: # c\nz: 2\n", "a: # c\n  b:\n    - NEW\nz: 2\n", 3),
+        ("a:\n  x: 1\nz: 2\n", "a:\n  x: 1\n  b:\n    - NEW\nz: 2\n", 4),
+        ("a:\n  b:\n", "a:\n  b: [NEW]\n", 2),
+        ("a: {x: 1}\n", "a: {x: 1, b: [NEW]}\n", 1),
+        ("a:\n  b: []  # c\n", "a:\n  b: [NEW]  # c\n", 2),
+        ("a: {b: [{c: d, }, ]}\n", "a: {b: [{c: d, }, NEW ]}\n", 1),
+        ("a:\n  b: [\n    {c: d},\n  ]\n", "a:\n  b: [\n    {c: d}, NEW\n  ]\n", 3),
+        (
+            "a:\n  b:  # rules\n    - {c: d}  # one\n    - c: e\n      f: g\n    # end\n\n  x: 1\n",
+            "a:\n  b:  # rules\n    - {c: d}  # one\n    - c: e\n      f: g\n    - NEW\n    # end\n\n  x: 1\n",
+            6,
+        ),
+        ("a:\n  b:\n  - c: d\n  x: 1\n", "a:\n  b:\n  - c: d\n  - NEW\n  x: 1\n", 4),
+        ("a:\r\n  b:\r\n    - c: d", "a:\r\n  b:\r\n    - c: d\r\n    - NEW\r\n", 4),
+    ] {
+        let edit = append(old, "a.b", &item).unwrap_or_else(|error| panic!("{old}: {error}"));
+        assert_eq!((edit.text, edit.line), (expected.replace("NEW", new), line), "{old}");
+    }
+    for text in ["a:\n  b: 1\n  c: [\n", "a:\n  b: [x, # ]\n  y]\n", "a: 1\n"] {
+        assert!(append(text, "a.b", &item).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn u18_a_key_that_cannot_be_placed_safely_is_refused_with_its_line() {
     for (text, key, line) in [
         ("x: 1\na: |\n  text\n", "a", 2),
@@ -125,7 +155,10 @@ proptest! {
             let names: Vec<&str> = key.split('.').collect();
             let root = yaml::parse(&edit.text).unwrap();
             let entries = entries_of(&root, &names);
-            prop_assert_eq!(entries.last().unwrap().node.to_json(), Value::from(new));
+            prop_assert_eq!(entries.last().unwrap().node.to_json(), Value::from(new.clone()));
+            prop_assert!(comments(&edit.text) >= comments(&text), "{}", edit.text);
+        }
+        if let Ok(edit) = append(&text, key, &new.clone().into()) {
             prop_assert!(comments(&edit.text) >= comments(&text), "{}", edit.text);
         }
         drop(unset(&text, key));

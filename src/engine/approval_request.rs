@@ -3,7 +3,7 @@
 use crate::approver::{ApproverAnswer, NoApprover, Question};
 use crate::call::{Approval, CallOutcome, PRE_TOOL_USE_RULE, Pending, pending_outcome, refusal_outcome};
 use crate::call_plan::PlannedCall;
-use crate::policy::DECLINED_RULE;
+use crate::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
 use crate::{Engine, links};
 use agent_core::message::CallKey;
 use agent_mcp::definition::visit_texts;
@@ -43,6 +43,7 @@ impl Engine {
                 .collect(),
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
             always_scope: redactor.text(&grant.description(self.policy.language())).into_owned(),
+            rule_for_good: grant.rule().filter(|_| rule.starts_with(MODE_RULE_PREFIX)),
         };
         let asked = self.source.elapsed();
         let answer = tokio::select! {

@@ -1,5 +1,6 @@
 //! Interface for approval questions about calls, and the approver for runs without a user.
 
+use crate::rules::PolicyRule;
 use agent_core::message::CallKey;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -41,6 +42,8 @@ pub struct Question {
     pub preview: Option<String>,
     /// Description of the calls that [`ApproverAnswer::Always`] allows.
     pub always_scope: String,
+    /// The rule that allows these calls for good, where the policy can say it and no other rule asks.
+    pub rule_for_good: Option<PolicyRule>,
 }
 
 /// Answer to a [`Question`].

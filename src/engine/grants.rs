@@ -1,8 +1,10 @@
 //! Approvals that the user has granted for all similar calls, until the run or the conversation ends.
 
-use crate::command_class::CommandClass;
+use crate::command_class::{CommandClass, may_destroy};
 use crate::policy::MODE_RULE_PREFIX;
+use crate::rules::PolicyRule;
 use agent_core::language::Language;
+use agent_fetch::page_url::HostPattern;
 use agent_messages as messages;
 use agent_tools::Plan;
 use agent_tools::toolbox::EDIT_TOOLS;
@@ -88,6 +90,23 @@ impl Grant {
             (None, _) => GrantScope::Call(args.to_string()),
         };
         Self { tool: tool.to_owned(), scope }
+    }
+
+    /// Returns the rule of the policy that allows similar calls for good; `None` if no rule says which they are, or if it would also allow commands that
+    /// cannot be undone.
+    pub fn rule(&self) -> Option<PolicyRule> {
+        let allow = PolicyRule::allow(&self.tool);
+        match &self.scope {
+            GrantScope::Prefix { prefix, .. } => {
+                let (program, argument) = prefix.split_once(' ').unwrap_or((prefix, ""));
+                (!may_destroy(program, argument))
+                    .then(|| PolicyRule { command: Some(prefix.clone()), ..allow })
+            }
+            GrantScope::Host(host) => {
+                HostPattern::parse(host).ok().map(|_| PolicyRule { host: Some(host.clone()), ..allow })
+            }
+            GrantScope::Edits | GrantScope::Files(_) | GrantScope::Call { .. } => None,
+        }
     }
 
     /// Describes the covered calls for the user.
@@ -225,6 +244,43 @@ mod tests {
             assert!(grants.contains(&command(exact, OF_MODE)), "{exact}");
             assert!(!grants.contains(&command(&format!("{exact} more"), OF_MODE)), "{exact}");
         }
+    }
+
+    #[test]
+    fn u09_only_the_first_words_of_a_harmless_command_and_a_host_become_a_rule() {
+        let rule = |call: &str| command(call, OF_MODE).rule().map(|rule| serde_json::to_value(rule).unwrap());
+        assert_eq!(
+            rule("npm test --watch").map(|rule| (
+                rule["action"].clone(),
+                rule["tool"].clone(),
+                rule["command"].clone()
+            )),
+            Some(("allow".into(), "run_command".into(), "npm test".into()))
+        );
+        assert!(rule("git add -A").is_some() && rule("make").is_some());
+        for call in [
+            "rm a",
+            "git push",
+            "make && make test",
+            "npm test > a",
+            // Other commands with the same first words cannot be undone.
+            "git checkout -b x",
+            "git stash",
+            "/usr/bin/git branch x",
+            "git reset a.txt",
+            "git tag v1",
+        ] {
+            assert_eq!(rule(call), None, "{call}");
+        }
+        assert_eq!(command("npm test", "policy.rules[0]").rule(), None);
+        assert_eq!(edit("a", "{}", OF_MODE).rule(), None);
+        assert_eq!(edit("a", "{}", "protected").rule(), None);
+        let fetch = |host: &str| {
+            let plan = Plan { host: Some(host.into()), ..Plan::default() };
+            Grant::of("web_fetch", &Value::Null, &plan, OF_MODE, None).rule()
+        };
+        assert_eq!(fetch("example.org").unwrap().host.as_deref(), Some("example.org"));
+        assert_eq!(fetch("a b"), None);
     }
 
     #[test]

@@ -3,19 +3,33 @@
 use super::numbers::{bytes, thousands};
 use agent_core::language::Language;
 
-/// Last line of a question: the keys of its answers. `may_last`: whether `a` is offered; `is_cut`: whether the question omits something, which must
-/// be shown before it can be answered with yes.
-pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'static str {
-    match (is_cut, may_last) {
+/// Which keys approve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalKeys {
+    /// `y`.
+    Once,
+    /// `y` and `a`.
+    Always,
+    /// `y`, `a` and `A`.
+    ForGood,
+}
+
+/// Last line of a question: the keys of its answers. `is_cut`: whether the question omits something, which must be shown before it can be answered with yes.
+pub fn prompt_choices(keys: ApprovalKeys, is_cut: bool, language: Language) -> &'static str {
+    match (is_cut, keys) {
         (true, _) => language.pick(
             "Not all is shown: v = view all, n = no, w = no and why, Esc = stop the run: ",
             "No se muestra todo: v = verlo todo, n = no, w = no y por qué, Esc = detener la ejecución: ",
         ),
-        (false, true) => language.pick(
+        (false, ApprovalKeys::ForGood) => language.pick(
+            "y = yes, a = always, A = save, n = no, w = no and why, Esc = stop the run: ",
+            "y = sí, a = siempre, A = guardar, n = no, w = no y por qué, Esc = detener la ejecución: ",
+        ),
+        (false, ApprovalKeys::Always) => language.pick(
             "y = yes, a = always, n = no, w = no and why, Esc = stop the run: ",
             "y = sí, a = siempre, n = no, w = no y por qué, Esc = detener la ejecución: ",
         ),
-        (false, false) => language
+        (false, ApprovalKeys::Once) => language
             .pick("y = yes, n = no, Esc = stop the run: ", "y = sí, n = no, Esc = detener la ejecución: "),
     }
 }
@@ -51,6 +65,54 @@ pub fn prompt_show_first(language: Language) -> &'static str {
 pub fn prompt_always(what: &str, language: Language) -> String {
     let allows = language.pick("a allows from now on", "a permite de ahora en adelante");
     format!("   {allows}: {what}")
+}
+
+/// Line that explains what the answer `A` writes.
+pub fn prompt_saves(what: &str, language: Language) -> String {
+    format!("   {} {what}", language.pick("A saves in", "A guarda en"))
+}
+
+/// A rule of the policy, as the user reads it; `condition` is what commands begin with, or a host.
+pub fn allow_rule(tool: &str, condition: &str) -> String {
+    format!("allow {tool} \"{condition}\"")
+}
+
+/// What the answer `A` writes to `file`: a rule.
+pub fn saved_rule(file: &str, rule: &str, language: Language) -> String {
+    format!("{file}, {}: {rule}", language.pick("for every project and mode", "para todo proyecto y modo"))
+}
+
+/// Line after the answer `A`; `place` is file and line of the rule.
+pub fn rule_saved(place: &str, rule: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("Written to {place}: {rule}. To take it back, delete the rule there."),
+        Language::Es => format!("Escrito en {place}: {rule}. Para retirarla, borre la regla allí."),
+    }
+}
+
+/// Warning after the answer `A`: the rule is in the file and does not allow the call because of `problem`.
+pub fn rule_saved_without_effect(place: &str, rule: &str, problem: &str, language: Language) -> String {
+    match language {
+        Language::En => format!(
+            "Written to {place}: {rule}. It has no effect on this call: {problem}. Allowed in this conversation only."
+        ),
+        Language::Es => format!(
+            "Escrito en {place}: {rule}. No afecta a esta llamada: {problem}. Permitido solo en esta conversación."
+        ),
+    }
+}
+
+/// Why a rule has no effect on a call: `other` decides on it.
+pub fn other_decides(other: &str, language: Language) -> String {
+    format!("{other} {}", language.pick("decides on it", "decide sobre ella"))
+}
+
+/// Warning after the answer `A`, which has written nothing.
+pub fn rule_not_saved(why: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("Nothing was written: {why}. Allowed in this conversation only."),
+        Language::Es => format!("No se ha escrito nada: {why}. Permitido solo en esta conversación."),
+    }
 }
 
 /// Scope of the answer `a`: all edits that only the mode asks about.

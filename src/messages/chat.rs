@@ -325,6 +325,11 @@ pub fn history_problem(why: &str) -> String {
     format!("the history of the prompt is not stored: {why}")
 }
 
+/// Warning when the command that notifies the user has failed.
+pub fn notification_failed(why: &str) -> String {
+    format!("`chat.notify_command` failed, which is not reported again: {why}")
+}
+
 /// Error for a slash command with arguments that have no meaning.
 pub fn chat_no_arguments(name: &str) -> String {
     format!("`/{name}` takes no arguments; nothing was done")

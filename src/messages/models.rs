@@ -6,6 +6,9 @@ use agent_core::language::Language;
 /// Error of `agent doctor`.
 pub const NO_USABLE_MODEL: &str = "no usable model: see the missing settings above (agent help providers)";
 
+/// Error for `agent models show` with arguments that have no meaning for it.
+pub const MODELS_SHOW_ALONE: &str = "`agent models show` takes a model and nothing else: `agent models --endpoint[=PROVIDER]` lists the models of a server";
+
 /// Error for a model name without a provider that no provider is known to have; `nearest` are similar names with their providers.
 pub fn unknown_model(model: &str, nearest: &[&str]) -> String {
     let close = match nearest {

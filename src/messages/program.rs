@@ -2,6 +2,11 @@
 
 use std::fmt::Display;
 
+/// Tip for a first word that is no command, where the user may have meant `text` as a message.
+pub fn no_such_command(text: &str) -> String {
+    format!("a message is `agent chat \"{text}\"`, a task is `agent run \"{text}\"`")
+}
+
 /// Error that the program that performs a command is not installed; the page `topic` of the manual says how to install it.
 pub fn program_missing(command: &str, program: &str, topic: &str) -> String {
     format!(

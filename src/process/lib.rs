@@ -18,6 +18,7 @@ pub mod launch;
 mod launch_protocol;
 pub mod limits;
 mod network_namespace;
+pub mod notifier;
 pub mod pager;
 #[cfg(target_os = "linux")]
 mod pids_cgroup;

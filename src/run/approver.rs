@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::client::{ClientApprover, RunClient};
 use crate::memory::CorrectionStore;
+use crate::rule_store::RuleStore;
 use agent_config::settings::Settings;
 use agent_core::language::Language;
 use agent_engine::approver::{Approver, ApproverAnswer, NoApprover, NonInteractiveApprover, Question};
@@ -63,8 +64,14 @@ impl InteractionOptions {
             (None, Some(token)) => {
                 let corrections = CorrectionStore::new(settings, app.redactor(settings), &app.source);
                 let terminal = Arc::clone(&app.terminal);
-                let until = token.clone();
-                Rc::new(TerminalApprover::new(terminal, until, settings.language, corrections))
+                Rc::new(TerminalApprover {
+                    terminal,
+                    interrupt: token.clone(),
+                    language: settings.language,
+                    turn: Mutex::new(()),
+                    corrections,
+                    rules: RuleStore::new(app, settings),
+                })
             }
             (None, None) => Rc::new(NonInteractiveApprover),
         }
@@ -72,26 +79,18 @@ impl InteractionOptions {
 }
 
 /// Asks at the terminal, one question at a time.
-pub struct TerminalApprover {
+struct TerminalApprover {
     terminal: Arc<Terminal>,
     interrupt: CancellationToken,
     language: Language,
     turn: Mutex<()>,
     /// Stores corrections in reasons of refusals; absent: without memory.
     corrections: Option<CorrectionStore>,
+    /// Stores the rules that the user approves for good.
+    rules: RuleStore,
 }
 
 impl TerminalApprover {
-    /// Creates an approver that asks in `language` and stops waiting when `interrupt` fires.
-    pub fn new(
-        terminal: Arc<Terminal>,
-        interrupt: CancellationToken,
-        language: Language,
-        corrections: Option<CorrectionStore>,
-    ) -> Self {
-        Self { terminal, interrupt, language, turn: Mutex::new(()), corrections }
-    }
-
     /// Stores the corrections in the reason of a refusal and shows them.
     fn store_corrections(&self, reason: &str) {
         for notice in self.corrections.iter().flat_map(|store| store.store(reason)) {
@@ -108,6 +107,7 @@ impl Approver for TerminalApprover {
                 return ApproverAnswer::NoApprover;
             }
             let _turn = self.turn.lock().await;
+            let saved = self.rules.offer(question);
             let title = messages::call_question(&question.tool, &question.summary, self.language);
             let shown = terminal::PromptQuestion {
                 language: self.language,
@@ -116,10 +116,16 @@ impl Approver for TerminalApprover {
                 notes: &question.notes,
                 preview: question.preview.as_deref(),
                 lasting: Some(&question.always_scope),
+                saved: saved.as_deref(),
             };
             match self.terminal.ask(&shown, &self.interrupt).await {
                 terminal::PromptAnswer::Yes => ApproverAnswer::Yes,
                 terminal::PromptAnswer::Always => ApproverAnswer::Always,
+                terminal::PromptAnswer::Save => {
+                    let (style, line) = self.rules.save(question);
+                    let _shown = self.terminal.eprintln(style, &line);
+                    ApproverAnswer::Always
+                }
                 terminal::PromptAnswer::No(reason) => {
                     if let Some(reason) = &reason {
                         self.store_corrections(reason);

@@ -21,7 +21,7 @@ pub use agent_text::{invisible::needs_escape, lines::one_line};
 pub use hyperlink::Link;
 pub use keys::SavedModes;
 pub use live::InputView;
-pub use notify::Notification;
+pub use notify::{Calls, Notification};
 pub use page::TerminalSize;
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use reader_gone::when_reader_is_gone;

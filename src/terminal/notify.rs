@@ -5,7 +5,7 @@ use agent_text::invisible::needs_escape;
 use agent_text::lines::one_line;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum characters of a title and of a notification.
@@ -27,15 +27,41 @@ pub enum Notification {
     Osc777,
 }
 
+impl Notification {
+    /// Returns what makes a terminal show `text`.
+    fn sequence(self, text: &str) -> String {
+        match self {
+            Self::Bell => "\x07".to_owned(),
+            Self::Osc9 => format!("\x1b]9;{text}\x07"),
+            Self::Osc777 => format!("\x1b]777;notify;agent;{text}\x07"),
+        }
+    }
+}
+
 /// When and how the user is called, and the name of the window.
 #[derive(Debug, Default)]
 pub(super) struct Window(Mutex<Option<Calls>>);
 
-#[derive(Debug, Clone)]
-struct Calls {
-    how: Option<Notification>,
-    after: Duration,
-    name: String,
+/// Starts the command that notifies, with a text.
+type StartCommand = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// When and how the user is called.
+#[derive(Clone)]
+pub struct Calls {
+    /// How the terminal calls.
+    pub how: Option<Notification>,
+    /// What calls beside the terminal, with a text.
+    pub command: Option<StartCommand>,
+    /// Time without a key before a call.
+    pub after: Duration,
+    /// Name of the window.
+    pub name: String,
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").field("how", &self.how).field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Window {
@@ -45,10 +71,10 @@ impl Window {
 }
 
 impl Terminal {
-    /// Names the window `name` from now on, and calls the user by `how` when something happens at least `after` the last key.
-    pub fn begin_calls(&self, how: Option<Notification>, after: Duration, name: String) {
+    /// Names the window and calls the user from now on.
+    pub fn begin_calls(&self, calls: Calls) {
         if self.has_icons() {
-            *self.window.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Calls { how, after, name });
+            *self.window.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
             self.note_key();
             self.write_sequence(STORE_TITLE);
         }
@@ -75,17 +101,17 @@ impl Terminal {
 
     /// Calls the user, who has not typed for a while, because of `why`.
     pub fn call_user(&self, why: &str) {
-        let Some(Calls { how: Some(how), after, name }) = self.window.get() else { return };
+        let Some(Calls { how, command, after, name }) = self.window.get() else { return };
         if self.since_last_key().is_none_or(|idle| idle < after) {
             return;
         }
         let text = one_line(&format!("{why} · {name}"), MAX_CHARS);
-        let sequence = match how {
-            Notification::Bell => "\x07".to_owned(),
-            Notification::Osc9 => format!("\x1b]9;{text}\x07"),
-            Notification::Osc777 => format!("\x1b]777;notify;agent;{text}\x07"),
-        };
-        self.write_sequence(&sequence);
+        if let Some(command) = command {
+            command(&text);
+        }
+        if let Some(how) = how {
+            self.write_sequence(&how.sequence(&text));
+        }
     }
 
     /// Puts `text` on the clipboard of the terminal, without characters that could act there when it is pasted (OSC 52 of xterm). Returns

@@ -9,7 +9,7 @@ use super::preview::Preview;
 use super::sanitize::{columns, sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
 use agent_core::language::Language;
-use agent_messages as messages;
+use agent_messages::{self as messages, ApprovalKeys};
 use agent_text::lines::one_line;
 use rustix::event::Timespec;
 use rustix::termios::{
@@ -37,6 +37,8 @@ const MAX_NOTES: usize = 6;
 const SHOW_ALL: &str = "v";
 /// Answer that refuses, and asks for the reason.
 const NO_BECAUSE: &str = "w";
+/// Answer that approves for good; its small letter approves until the end.
+const SAVE: &str = "A";
 /// What Ctrl+D sends to a terminal that does not interpret it.
 const END_OF_INPUT: &str = "\u{4}";
 /// The key Escape, which arrives alone; the sequences of other keys begin with it.
@@ -68,6 +70,8 @@ pub struct PromptQuestion<'a> {
     pub preview: Option<&'a str>,
     /// What [`PromptAnswer::Always`] allows from then on; `None` if that answer is not offered.
     pub lasting: Option<&'a str>,
+    /// What [`PromptAnswer::Save`] writes where; `None` if that answer is not offered.
+    pub saved: Option<&'a str>,
 }
 
 /// Answer of the user.
@@ -77,6 +81,8 @@ pub enum PromptAnswer {
     Yes,
     /// Approve the call, and what [`PromptQuestion::lasting`] describes.
     Always,
+    /// Approve the call, and write what [`PromptQuestion::saved`] describes.
+    Save,
     /// Refuse the call, with an optional reason; both are sent to the model and the run continues.
     No(Option<String>),
     /// End the run: Esc, `s`, end of input, or Ctrl+C.
@@ -142,7 +148,7 @@ impl Terminal {
             () = cancel.cancelled() => PromptAnswer::Abort,
             answer = asked => answer.unwrap_or(PromptAnswer::Abort),
         };
-        if matches!(answer, PromptAnswer::Yes | PromptAnswer::Always) {
+        if matches!(answer, PromptAnswer::Yes | PromptAnswer::Always | PromptAnswer::Save) {
             let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
             *approved = question.preview.map(str::to_owned);
             if let Some(label) = status {
@@ -246,7 +252,7 @@ impl Terminal {
         let mut is_cut = self.show_question(question)?;
         let mut tries = 0;
         while tries < MAX_TRIES {
-            let choices = messages::prompt_choices(question.lasting.is_some(), is_cut, question.language);
+            let choices = messages::prompt_choices(question.keys(), is_cut, question.language);
             let key = match self.read_key(choices).await? {
                 Typed::Answer(key) => key,
                 Typed::End => return Ok(PromptAnswer::Abort),
@@ -276,7 +282,10 @@ impl Terminal {
             }
             match parse(&key) {
                 Some(PromptAnswer::Always) if question.lasting.is_none() => {}
-                Some(PromptAnswer::Yes | PromptAnswer::Always) if is_cut => {
+                Some(PromptAnswer::Save) if question.saved.is_none() => {
+                    self.eprintln(Style::Warning, messages::prompt_no_such_key(question.language))?;
+                }
+                Some(PromptAnswer::Yes | PromptAnswer::Always | PromptAnswer::Save) if is_cut => {
                     self.eprintln(Style::Warning, messages::prompt_show_first(question.language))?;
                 }
                 Some(answer) => return Ok(answer),
@@ -312,7 +321,9 @@ impl Terminal {
             if text.is_empty() {
                 continue;
             }
-            if !self.has_draft.load(Ordering::Relaxed) || text.ends_with('\n') {
+            // A sentence begins with a capital letter, and what is saved outlives the conversation.
+            let may_be_message = text.starts_with(SAVE) || self.has_draft.load(Ordering::Relaxed);
+            if !may_be_message || text.ends_with('\n') {
                 break Typed::Answer(text);
             }
             break match typed_on().await? {
@@ -376,15 +387,25 @@ impl Terminal {
             self.eprintln(Style::Warning, &format!("   {}", messages::more_notes(more, language)))?;
         }
         let lasting = question.lasting.map(|lasting| messages::prompt_always(&shown(lasting), language));
-        lasting.map_or(Ok(()), |lasting| self.eprintln(Style::Dim, &lasting))
+        let saved = question.saved.map(|saved| messages::prompt_saves(&shown(saved), language));
+        lasting.into_iter().chain(saved).try_for_each(|line| self.eprintln(Style::Dim, &line))
     }
 }
 
 impl PromptQuestion<'_> {
+    fn keys(&self) -> ApprovalKeys {
+        match (self.lasting, self.saved) {
+            (None, _) => ApprovalKeys::Once,
+            (Some(_), None) => ApprovalKeys::Always,
+            (Some(_), Some(_)) => ApprovalKeys::ForGood,
+        }
+    }
+
     /// Checks whether the shortened question omits something besides its preview.
     fn is_head_cut(&self) -> bool {
         let notes = self.notes.iter().map(String::as_str);
-        let mut lines = [self.title, self.reason].into_iter().chain(self.lasting).chain(notes);
+        let approved = self.lasting.into_iter().chain(self.saved);
+        let mut lines = [self.title, self.reason].into_iter().chain(approved).chain(notes);
         lines.any(|line| short(line) != complete(line)) || self.notes.len() > MAX_NOTES
     }
 }
@@ -472,6 +493,7 @@ fn parse(line: &str) -> Option<PromptAnswer> {
     let (word, reason) = line.trim().split_once([' ', ',', ':']).unwrap_or((line.trim(), ""));
     let reason = one_line(reason.trim(), REASON_CHARS);
     match (word.to_lowercase().as_str(), reason.is_empty()) {
+        (_, true) if word == SAVE => Some(PromptAnswer::Save),
         ("y" | "yes", true) => Some(PromptAnswer::Yes),
         ("a" | "always", true) => Some(PromptAnswer::Always),
         ("n" | "no", is_bare) => Some(PromptAnswer::No((!is_bare).then_some(reason))),
@@ -513,6 +535,9 @@ mod tests {
             Some(PromptAnswer::No(Some("use the library, please".into())))
         );
         assert_eq!(parse("a\n"), Some(PromptAnswer::Always));
+        assert_eq!(parse("Always\n"), Some(PromptAnswer::Always));
+        assert_eq!(parse("A\n"), Some(PromptAnswer::Save));
+        assert_eq!(parse("A: b\n"), None);
         assert_eq!(parse("yes but not now\n"), None);
         assert_eq!(parse("s no\n"), None);
         assert_eq!(parse("s\n"), Some(PromptAnswer::Abort));
@@ -540,6 +565,7 @@ mod tests {
         notes: &[],
         preview: None,
         lasting: None,
+        saved: None,
     };
 
     fn terminal(info: StreamInfo) -> Terminal {

@@ -7,6 +7,7 @@ pub mod diff_parts;
 pub mod edit;
 pub mod excerpt;
 pub mod fence;
+pub mod file_url;
 pub mod header_list;
 pub mod html;
 pub mod indent_shift;

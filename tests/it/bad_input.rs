@@ -623,6 +623,37 @@ fn u18_a_model_that_no_provider_has_is_refused_with_similar_names() {
 }
 
 #[test]
+fn u18_words_that_are_no_command_say_how_to_begin_with_them() {
+    let lab = Lab::new();
+    for (words, tip) in [
+        (&["fix"][..], Some("`agent chat \"fix\"`, a task is `agent run \"fix\"`")),
+        (&["fix", "the", "test"], Some("`agent run \"fix the test\"`")),
+        (&["fix$(x)"], Some("`agent run \"…\"`")),
+        (&["memroy"], None),
+        (&["sessions", "fix"], None),
+    ] {
+        let refused = lab.agent(words).exits(3).stderr;
+        assert!(tip.is_none_or(|tip| refused.contains(tip)), "{refused}");
+        assert_eq!(refused.contains("agent run"), tip.is_some(), "{refused}");
+    }
+    assert!(lab.agent(&["memroy"]).stderr.contains("'memory'"));
+}
+
+#[test]
+fn u18_a_model_is_shown_without_a_server_or_a_filter() {
+    let lab = Lab::new();
+    for words in ["show m --endpoint", "--endpoint=openai show m", "--endpoint show m", "gpt show m"] {
+        let words: Vec<&str> = ["models"].into_iter().chain(words.split(' ')).collect();
+        let refused = lab.agent(&words).exits(3).stderr;
+        assert!(
+            refused.contains("`agent models show` takes a model and nothing else"),
+            "{words:?}: {refused}"
+        );
+    }
+    lab.agent(&["models", "show", "openai/gpt-4.1"]).exits(0);
+}
+
+#[test]
 fn u18_flags_take_durations_with_units() {
     let lab = Lab::new();
     let shown = lab.agent(&["run", "x", "--timeout", "soon"]).exits(3).stderr;

@@ -268,7 +268,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
         ("/help", "/review"),
         ("/memory rm 9", "there is no entry 9"),
         ("/memory add \"Use 'tabs'\"", ""),
-        ("/memory add \"open", "not closed"),
+        ("/memory rm \"9", "not closed"),
     ];
     for (number, (line, answer)) in lines.into_iter().enumerate() {
         let before = chat.prompt(number + 1).len();
@@ -1082,6 +1082,41 @@ fn u09_letters_of_a_message_that_is_being_written_answer_no_question() {
 }
 
 #[test]
+fn u09_a_capital_a_writes_the_rule_and_a_sentence_that_begins_with_it_writes_nothing() {
+    let lab = Lab::new().config("# mine\nchat: {notify: none}\n");
+    let touch = |file: &str| turn("run_command", &json!({"command": format!("touch {file}.txt")}));
+    let server =
+        Server::turns([touch("a"), touch("b"), json!({"text": "done"}), touch("c"), json!({"text": "on"})]);
+    let file = || fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "confirm-sensitive"]);
+    chat.prompt(1);
+    chat.types("go\r");
+    let asked = chat.answer("Also");
+    let rows = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(rows.contains("A = save") && rows.contains("mode: allow run_command \"touch …\""), "{asked}");
+    chat.see("the question again", |text| questions(text) == 2);
+    assert_eq!(file(), "# mine\nchat: {notify: none}\n");
+    assert!(!lab.exists("a.txt"));
+    chat.types("A");
+    chat.prompt(2);
+    let seen = chat.see("the answer", |text| text.contains("\ndone\n"));
+    assert!(seen.contains("Written to ") && questions(&seen) == 2 && input(&seen) == "> Also", "{seen}");
+    assert!(lab.exists("a.txt") && lab.exists("b.txt"));
+    let rules = "policy:\n  rules:\n    - {action: allow, tool: run_command, command: touch}\n";
+    assert_eq!(file(), format!("# mine\nchat: {{notify: none}}\n{rules}"));
+    chat.types("\u{15}again\r");
+    let seen = chat.see("the answer", |text| text.contains("\non\n"));
+    assert!(questions(&seen) == 2 && lab.exists("c.txt"), "{seen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    let explained = lab.agent(&["policy", "test", "run_command touch d.txt"]).stdout;
+    assert!(
+        explained.contains("allow: ") && explained.contains("decided by: policy.rules[0]"),
+        "{explained}"
+    );
+}
+
+#[test]
 fn u09_a_refusal_with_a_reason_takes_one_key_and_a_line() {
     let lab = Lab::new().file("a.txt", "one\n");
     let server = Server::turns([edit("one", "two"), json!({"text": "on"})]);
@@ -1805,6 +1840,45 @@ fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
     assert!(!shown.contains("\u{1b}]52") && shown.contains("agent · a\\u{7}"), "{shown:?}");
     chat.types("/quit\r");
     chat.finish();
+}
+
+#[test]
+fn u14_a_command_calls_too_and_its_failure_is_told_once() {
+    let said = |lab: &Lab| lab.ws().join("said").display().to_string();
+    let lab = Lab::new();
+    let script = format!("printf '%s' \"$1\" > {0}.new && mv {0}.new {0}", said(&lab));
+    let command = json!(["/bin/sh", "-c", script, "sh"]);
+    let lab = lab.config(
+        &json!({"chat": {"notify": "none", "notify_after": 0, "notify_command": command}}).to_string(),
+    );
+    let write = turn("write_file", &json!({"path": "a.txt", "content": "x"}));
+    let server = Server::turns([write, json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--mode", "confirm-sensitive"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.answer("");
+    lab.wait_for_file("said");
+    assert_eq!(lab.read("said"), "a question waits · agent · ws");
+    chat.types("n");
+    chat.prompt(2);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    // A project cannot set it, and a program that is not there is told once.
+    let of_project = "chat: {notify_command: [touch, made]}\n";
+    let lab = Lab::new()
+        .config("chat: {notify: none, notify_after: 0, notify_command: [/nowhere/notify]}\n")
+        .file(".agent/config.yaml", of_project);
+    let server = Server::turns(["one", "two"].map(|text| json!({"text": text})));
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--trust-workspace"]);
+    chat.prompt(1);
+    for (prompt, message) in [(2, "first"), (3, "second")] {
+        chat.types(&format!("{message}\r"));
+        chat.prompt(prompt);
+    }
+    chat.types("/quit\r");
+    let seen = seen_on(&chat.finish().stderr);
+    assert_eq!(seen.matches("`chat.notify_command` failed").count(), 1, "{seen}");
+    assert!(!lab.exists("made"), "{seen}");
 }
 
 #[test]

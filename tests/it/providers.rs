@@ -310,6 +310,36 @@ fn u16_the_models_of_an_endpoint_are_listed_and_offered_in_a_conversation() {
 }
 
 #[test]
+fn a_named_provider_gets_its_own_key_and_no_other_server_is_asked() {
+    let [one, two] = [(), ()].map(|()| Server::done());
+    let providers = json!({
+        "one": {"base": one.url(), "keys": ["ONE_KEY"]},
+        "two": {"base": two.url(), "keys": ["TWO_KEY"]},
+    });
+    let lab = |llm: &Value| {
+        let lab = Lab::new().config(&json!({ "llm": llm }).to_string());
+        lab.env("ONE_KEY", "key-of-one-123").env("TWO_KEY", "key-of-two-456")
+    };
+    // What is configured for the model of another server is not for this one.
+    let of_one =
+        json!({"model": "one/m", "api_base": one.url(), "api_key_env": "ONE_KEY", "providers": providers});
+    let listed = lab(&of_one).agent(&["models", "--endpoint=two"]).exits(0);
+    assert_eq!(listed.stdout, "two/scripted-model\n");
+    let lab = lab(&json!({"model": "one/m", "providers": providers}));
+    lab.agent(&["models", "--endpoint"]).exits(0);
+    lab.agent(&["run", "task", "--model", "two/m"]).exits(0);
+    lab.agent(&["run", "task"]).exits(0);
+    for (server, own, other) in [(&one, "key-of-one", "key-of-two"), (&two, "key-of-two", "key-of-one")] {
+        assert!(!server.queries().is_empty() && server.requests().len() == 1);
+        for request in server.queries().iter().chain(&server.requests()) {
+            let headers = format!("{:?}", request.headers);
+            assert!(headers.contains(own) && !headers.contains(other), "{headers}");
+            assert!(!String::from_utf8_lossy(&request.bytes).contains(other), "{headers}");
+        }
+    }
+}
+
+#[test]
 fn what_a_model_may_hold_is_learnt_from_the_servers_that_say_it() {
     let server = Server::start("turns: [{text: never}]");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -67,6 +67,30 @@ fn t30_storing_needs_approval_and_a_secret_is_refused() {
 }
 
 #[test]
+fn k11_a_fact_is_the_rest_of_the_line() {
+    let lab = Lab::new();
+    let listed = |done: &str| done.lines().last().unwrap().split(": ").last().unwrap().to_owned();
+    for (words, fact) in [(&["likes", "tabs"][..], "likes tabs"), (&["--", "-q", "is quiet"], "-q is quiet")]
+    {
+        let added = lab.agent(&[&["memory", "add"], words].concat()).exits(0);
+        assert_eq!(listed(&added.stdout), fact);
+    }
+    let server = Server::done();
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    let typed = ["don't use \"var\" --ever", "'one quoted'", "plain words"];
+    for (number, (typed, fact)) in
+        (2..).zip(typed.into_iter().zip(["don't use \"var\" --ever", "one quoted", "plain words"]))
+    {
+        chat.types(&format!("/memory add {typed}\r"));
+        chat.see("the fact", |text| text.contains(&format!("] Fact: {fact}\n")));
+        chat.prompt(number);
+    }
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
 fn k11_corrections_of_the_person_are_stored_once_and_read_by_the_next_session() {
     let lab = Lab::new().config(ON);
     let server = Server::turns([done(), done(), done()]);

@@ -132,6 +132,7 @@ mod tests {
             notes: Vec::new(),
             preview: None,
             always_scope: String::new(),
+            rule_for_good: None,
         }
     }
 

@@ -2,7 +2,6 @@
 
 use crate::args::ConfigCommand;
 use crate::commands::common_args::CommonArgs;
-use crate::commands::config_file::ConfigFile;
 use agent_config::error::ConfigError;
 use agent_config::key_rules::{self, KeyRule};
 use agent_config::layers::{LayerKind, Layers, shown_value};
@@ -12,6 +11,7 @@ use agent_config::yaml_edit;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
+use agent_run::config_file::ConfigFile;
 use agent_run::error::{AppError, AppResult};
 use agent_run::notices::unmatched_hooks;
 use agent_run::output::print;
@@ -33,11 +33,11 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> AppRes
     match command {
         ConfigCommand::Get { key, project } => return get(app, common, key, *project),
         ConfigCommand::Set { key, value, project } => {
-            let line = set(&ConfigFile::read(app, common, *project)?, app, key, value)?;
+            let line = set(&ConfigFile::read(app, common.overrides(), *project)?, app, key, value)?;
             return print(&app.terminal, &line);
         }
         ConfigCommand::Unset { key, project } => {
-            return unset(&ConfigFile::read(app, common, *project)?, app, key);
+            return unset(&ConfigFile::read(app, common.overrides(), *project)?, app, key);
         }
         ConfigCommand::Show { .. } | ConfigCommand::Validate | ConfigCommand::Path => {}
     }
@@ -97,7 +97,7 @@ fn get(app: &App, common: &CommonArgs, key: &str, is_project: bool) -> AppResult
     let loaded = app.load_and_notify(&common.overrides())?;
     let project;
     let layers: &Layers = if is_project {
-        let file = ConfigFile::read(app, common, true)?;
+        let file = ConfigFile::read(app, common.overrides(), true)?;
         project = text_layer(rules, LayerKind::Project, &file.shown, &file.text).map_err(wrong)?;
         &project
     } else {

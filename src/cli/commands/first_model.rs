@@ -1,8 +1,6 @@
 //! The first start at a terminal without a model: proposes the models that were found, and stores the chosen one in the user's configuration.
 
-use crate::commands::common_args::CommonArgs;
 use crate::commands::config;
-use crate::commands::config_file::ConfigFile;
 use agent_config::overrides::Overrides;
 use agent_core::failure::FailureKind;
 use agent_llm::connect::non_empty_variable;
@@ -10,6 +8,7 @@ use agent_llm::discovery::{self, LocalServer};
 use agent_llm::provider_table::{self, Provider};
 use agent_messages as messages;
 use agent_run::app::App;
+use agent_run::config_file::ConfigFile;
 use agent_run::error::{AppError, AppResult};
 use agent_terminal::{Style, one_line};
 use tokio_util::sync::CancellationToken;
@@ -67,8 +66,8 @@ pub fn ask_if_missing(app: &App, overrides: &Overrides) -> AppResult<()> {
         Ok(ask(app, &proposals(&providers_with_keys(app, &table), &servers)).await)
     })?;
     let Some(model) = chosen else { return Ok(()) };
-    let common = CommonArgs { config: None, workspace: overrides.workspace.clone() };
-    let file = ConfigFile::read(app, &common, false)?;
+    let flags = Overrides { workspace: overrides.workspace.clone(), ..Overrides::default() };
+    let file = ConfigFile::read(app, flags, false)?;
     let line = config::set(&file, app, "llm.model", &model)?;
     app.notify(Style::Plain, line.trim_end());
     Ok(())

@@ -106,10 +106,11 @@ fn propose<'a>(app: &App, presets: &'a [Preset], root: &Path) -> AppResult<&'a P
         notes: &[],
         preview: None,
         lasting: None,
+        saved: None,
     };
     match app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })? {
         PromptAnswer::Yes => Ok(preset),
-        PromptAnswer::Always | PromptAnswer::No(_) | PromptAnswer::Abort => {
+        PromptAnswer::Always | PromptAnswer::Save | PromptAnswer::No(_) | PromptAnswer::Abort => {
             Err(AppError::new(FailureKind::Request, messages::NOTHING_WRITTEN))
         }
     }

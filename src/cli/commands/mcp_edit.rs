@@ -1,13 +1,13 @@
 //! `agent mcp add` and `agent mcp remove`: change the MCP servers in a configuration file. No server is started.
 
 use crate::commands::common_args::CommonArgs;
-use crate::commands::config_file::ConfigFile;
 use crate::commands::mcp_args::AddServer;
 use agent_config::validate;
 use agent_config::yaml_edit;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
+use agent_run::config_file::ConfigFile;
 use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub fn add(app: &App, common: &CommonArgs, args: &AddServer) -> AppResult<()> {
     if words.any(|word| app.redact(word) != *word) {
         return Err(AppError::new(FailureKind::Usage, messages::MCP_ADD_SECRET));
     }
-    let file = ConfigFile::read(app, common, args.project)?;
+    let file = ConfigFile::read(app, common.overrides(), args.project)?;
     let before = yaml_edit::unset(&file.text, &key).map_err(|error| file.refused(error))?;
     let mut text = match before {
         Some(_) if !args.replace => {
@@ -55,7 +55,7 @@ pub fn add(app: &App, common: &CommonArgs, args: &AddServer) -> AppResult<()> {
 /// Fails for a server that is not in the file, and a file that cannot be changed.
 pub fn remove(app: &App, common: &CommonArgs, name: &str, is_project: bool) -> AppResult<()> {
     let key = server_key(name)?;
-    let file = ConfigFile::read(app, common, is_project)?;
+    let file = ConfigFile::read(app, common.overrides(), is_project)?;
     let Some(edit) = yaml_edit::unset(&file.text, &key).map_err(|error| file.refused(error))? else {
         return Err(AppError::new(FailureKind::Usage, messages::mcp_server_not_in(name, &file.shown)));
     };

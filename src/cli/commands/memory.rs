@@ -20,7 +20,8 @@ pub enum MemoryCommand {
     /// Add a fact
     Add {
         /// One sentence, at most 300 characters
-        fact: String,
+        #[arg(required = true)]
+        fact: Vec<String>,
     },
     /// Remove the entry with this number
     Rm {
@@ -48,7 +49,9 @@ pub fn memory(app: &App, command: Option<MemoryCommand>, common: &CommonArgs) ->
             let redactor = app.redactor(&settings);
             let has_secret = |text: &str| redactor.text(text) != text;
             let day = messages::day(u64::try_from(app.source.unix_time().as_millis()).unwrap_or(u64::MAX));
-            memory.add(&day, MemoryKind::Fact, &fact, has_secret).map_err(|error| failed(&error))?;
+            memory
+                .add(&day, MemoryKind::Fact, &fact.join(" "), has_secret)
+                .map_err(|error| failed(&error))?;
             list(app, &memory)
         }
         Some(MemoryCommand::Rm { number }) => {

@@ -10,7 +10,6 @@ pub mod client_run;
 pub mod common_args;
 pub mod completions;
 pub mod config;
-pub mod config_file;
 pub mod consolidate;
 pub mod demo;
 pub mod diff;

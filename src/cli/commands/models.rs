@@ -7,7 +7,7 @@ use agent_core::failure::FailureKind;
 use agent_llm::model_table::{
     Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
 };
-use agent_messages::thousands;
+use agent_messages::{self as messages, thousands};
 use agent_run::app::App;
 use agent_run::costs::user_prices;
 use agent_run::error::{AppError, AppResult};
@@ -33,6 +33,13 @@ pub fn models(
     endpoint: Option<String>,
     common: &CommonArgs,
 ) -> AppResult<()> {
+    let (shown, endpoint) = match command {
+        Some(ModelsCommand::Show { model, endpoint: own }) => (Some(model), endpoint.or(own)),
+        None => (None, endpoint),
+    };
+    if shown.is_some() && (endpoint.is_some() || filter.is_some()) {
+        return Err(AppError::new(FailureKind::Usage, messages::MODELS_SHOW_ALONE));
+    }
     if let Some(provider) = endpoint {
         let mut settings = app.load_and_notify(&common.overrides())?.settings;
         let configured = settings.llm.model.as_deref().and_then(|model| model.split_once('/'));
@@ -48,8 +55,8 @@ pub fn models(
         return print(&app.terminal, &rows.concat());
     }
     let own = user_prices(&app.load_and_notify(&common.overrides())?.settings.costs)?;
-    let text = match command {
-        Some(ModelsCommand::Show { model }) => show(&model, &own)?,
+    let text = match shown {
+        Some(model) => show(&model, &own)?,
         None => list(&filter.unwrap_or_default(), &own),
     };
     print(&app.terminal, &text)

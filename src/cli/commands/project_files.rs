@@ -1,11 +1,10 @@
 //! Writes the files of `agent init` and `agent import`: a file that exists is kept unless the user asks to replace it.
 
-use agent_config::error::ConfigError;
 use agent_config::project::MAX_CONFIG_BYTES;
-use agent_config::text_file::resolve_inside;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
 use agent_run::app::App;
+use agent_run::config_file::path_inside;
 use agent_run::error::{AppError, AppResult};
 use agent_run::output::print;
 use agent_workspace::Workspace;
@@ -14,7 +13,6 @@ use agent_workspace::path::RelPath;
 use agent_workspace::replace::Expected;
 use clap::Args;
 use rustix::fs::Mode;
-use std::path::Path;
 
 /// A file to write.
 pub struct NewFile {
@@ -84,22 +82,6 @@ pub fn write(app: &App, workspace: &Workspace, files: &[NewFile], options: Write
 /// Fails when standard output cannot be written.
 pub fn preview(app: &App, heading: &str, text: &str) -> AppResult<()> {
     print(&app.terminal, &format!("\n{heading}\n{}", app.redact(text)))
-}
-
-/// Returns the path of a file in `workspace`.
-///
-/// # Errors
-/// Fails for a link that leaves the directory or is broken. `shown` is the path for the user.
-pub fn path_inside(workspace: &Workspace, path: &str, shown: &str) -> AppResult<RelPath> {
-    let refuse = |error: ConfigError| AppError { kind: FailureKind::Config, cause: error.into() };
-    for part in Path::new(path).ancestors().filter(|part| !part.as_os_str().is_empty()) {
-        let shown = || part.to_string_lossy().into_owned();
-        let real = resolve_inside(workspace.root(), part).map_err(|error| refuse(error.file(shown())))?;
-        if real.is_none() && workspace.root().join(part).symlink_metadata().is_ok() {
-            return Err(refuse(ConfigError::new("is a broken link: remove it first").file(shown())));
-        }
-    }
-    workspace.path(path).map_err(|error| failed(shown, &error.to_string()))
 }
 
 /// Returns the path of `file` and what is there now.

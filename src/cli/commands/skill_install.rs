@@ -223,10 +223,11 @@ fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: boo
         notes: &[],
         preview: Some(&contents(found)),
         lasting: None,
+        saved: None,
     };
     match app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })? {
         PromptAnswer::Yes => Ok(()),
-        PromptAnswer::Always | PromptAnswer::No(_) | PromptAnswer::Abort => {
+        PromptAnswer::Always | PromptAnswer::Save | PromptAnswer::No(_) | PromptAnswer::Abort => {
             Err(failed(messages::SKILLS_NOT_INSTALLED))
         }
     }

@@ -8,15 +8,20 @@ use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_llm::discovery::{self, LocalServer};
 use agent_llm::provider_table;
+use agent_messages as messages;
 use agent_run::app::App;
 use agent_run::error::{AppError, AppResult};
 use agent_run::exit_code::ExitCode;
 use agent_run::output::print;
 use agent_terminal::one_line;
+use clap::error::{ContextKind, ContextValue};
 use std::ffi::OsString;
 
 /// Characters shown of the names of keys and of servers.
 const NAME_CHARS: usize = 60;
+
+/// Most characters of a message in a tip.
+const TIP_CHARS: usize = 40;
 
 /// Flags of the program itself.
 const OWN_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
@@ -49,6 +54,23 @@ pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
         *flag = "--continue".into();
     }
     arguments
+}
+
+/// Adds to the error about an unknown command how to begin with these words as a message, unless a command has a similar name.
+pub fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|argument| argument.to_str()).collect();
+    let is_first = matches!(
+        error.get(ContextKind::InvalidSubcommand),
+        Some(ContextValue::String(unknown)) if words.first() == Some(&unknown.as_str())
+    );
+    if is_first && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let text = words.join(" ");
+        let is_plain = |c: char| c.is_alphanumeric() || " .,:;/_-".contains(c);
+        let is_shown = text.chars().all(is_plain) && text.chars().count() <= TIP_CHARS;
+        let tip = messages::no_such_command(if is_shown { &text } else { "…" });
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Starts a conversation if there is a terminal and a model, which is asked for at the first start; else prints the first screen; returns the exit code.

@@ -237,6 +237,7 @@ fn ask(app: &App, listing: &str) -> AppResult<bool> {
         notes: &[],
         preview: None,
         lasting: None,
+        saved: None,
     };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
     Ok(answer == PromptAnswer::Yes)

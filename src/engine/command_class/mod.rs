@@ -164,6 +164,11 @@ impl CommandOptions {
     }
 }
 
+/// Checks whether a program, called with this first argument and others, may be a command that cannot be undone.
+pub fn may_destroy(program: &str, argument: &str) -> bool {
+    program::name(program) == "git" && needs_approval::may_be_risky_with_git(argument)
+}
+
 /// Arguments of a read-only command that determine which files it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadTargets {

@@ -126,7 +126,7 @@ fn quoted(text: &str) -> String {
 /// Returns why a command needs approval in every mode that asks; `None` if it does not.
 pub(super) fn risk(command: &Command<'_>) -> Option<Risk> {
     let programs =
-        command.programs.iter().filter_map(|program| destroys(program).or_else(|| reaches_outside(program)));
+        command.programs.iter().filter_map(|program| irreversible(program).or_else(|| reaches_outside(program)));
     let unknown = has_unknown_program(command).then_some(Risk::UnknownCode);
     programs.chain(file_outside(command)).chain(unknown).max()
 }
@@ -152,7 +152,7 @@ fn has_unknown_program(command: &Command<'_>) -> bool {
 }
 
 /// Returns the risk of a program that deletes data irrecoverably.
-fn destroys(program: &Program<'_>) -> Option<Risk> {
+fn irreversible(program: &Program<'_>) -> Option<Risk> {
     let name = program.name.as_str();
     let is_recursive = || program.has_flag('r', "--recursive") || program.has_flag('R', "--recursive");
     let what = match name {
@@ -160,14 +160,14 @@ fn destroys(program: &Program<'_>) -> Option<Risk> {
         "rm" if program.args.iter().any(|arg| !arg.is_literal) => name,
         "shred" | "srm" | "truncate" | "unlink" | "wipe" => name,
         "find" if program.args.iter().any(|arg| arg.text == "-delete") => "find -delete",
-        "git" => return destroys_with_git(program),
+        "git" => return git_risk(program),
         _ => return None,
     };
     Some(Risk::Irreversible(what.to_owned()))
 }
 
 /// Returns the risk of git commands that lose uncommitted work or commits, change remote repositories or change global settings.
-fn destroys_with_git(program: &Program<'_>) -> Option<Risk> {
+fn git_risk(program: &Program<'_>) -> Option<Risk> {
     let mut words = program.args.iter().map(|arg| arg.text.as_str());
     let mut command = words.next();
     while let Some(option) = command.filter(|word| word.starts_with('-')) {
@@ -179,7 +179,21 @@ fn destroys_with_git(program: &Program<'_>) -> Option<Risk> {
         arguments.iter().any(|word| flags.iter().any(|flag| word == flag || is_joined(word, flag)))
     };
     let command = command.unwrap_or_default();
-    let is_risky = match command {
+    git_is_risky(command, has).then(|| match command {
+        "config" => Risk::Outside("git config --global".to_owned()),
+        command if GIT_CONNECTS.contains(&command) => Risk::Connects(format!("git {command}")),
+        command => Risk::Irreversible(format!("git {command}")),
+    })
+}
+
+/// Checks whether a subcommand of git is a risk with some of its arguments.
+pub(super) fn may_be_risky_with_git(command: &str) -> bool {
+    git_is_risky(command, |_| true) || git_is_risky(command, |_| false)
+}
+
+/// Checks whether a subcommand of git is a risk, if `has` returns which flags it has.
+fn git_is_risky(command: &str, has: impl Fn(&[&str]) -> bool) -> bool {
+    match command {
         "filter-branch" | "filter-repo" | "prune" | "rm" | "update-ref" => true,
         "branch" => has(&["-d", "-D", "-f", "-M", "--delete", "--force"]),
         "checkout" => has(&["--", ".", "-f", "--force", "--ours", "--theirs"]),
@@ -194,12 +208,7 @@ fn destroys_with_git(program: &Program<'_>) -> Option<Risk> {
         "tag" => has(&["-d", "-f", "--delete", "--force"]),
         "worktree" => has(&["prune", "remove"]),
         command => GIT_CONNECTS.contains(&command),
-    };
-    is_risky.then(|| match command {
-        "config" => Risk::Outside("git config --global".to_owned()),
-        command if GIT_CONNECTS.contains(&command) => Risk::Connects(format!("git {command}")),
-        command => Risk::Irreversible(format!("git {command}")),
-    })
+    }
 }
 
 /// Checks whether `word` is a group of one-letter flags that contains `flag`.

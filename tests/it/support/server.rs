@@ -63,6 +63,7 @@ impl Recorded {
 #[derive(Default)]
 struct State {
     requests: Vec<Recorded>,
+    queries: Vec<Recorded>,
     disconnects: usize,
     connections: usize,
     stopped: bool,
@@ -160,6 +161,11 @@ impl Server {
     }
 
     /// How many connections were accepted.
+    /// What was asked about the server itself, such as its models.
+    pub fn queries(&self) -> Vec<Recorded> {
+        self.shared.lock().queries.clone()
+    }
+
     pub fn connections(&self) -> usize {
         self.shared.lock().connections
     }
@@ -225,6 +231,7 @@ impl Shared {
         loop {
             let request = read_request(&mut stream)?;
             if request.target.starts_with("GET ") {
+                self.lock().queries.push(request.clone());
                 stream.read_exact(&mut vec![0; unread(&request)])?;
                 let listed = json!({"data": [{"id": "scripted-model", "max_model_len": WINDOW}],
                     "default_generation_settings": {"n_ctx": WINDOW}});

@@ -19,6 +19,7 @@ use agent_run::user_commands::UserCommands;
 use agent_runtime::clock::Clock;
 use agent_terminal::line_editor::{Candidate, Completion};
 use agent_terminal::{first_line, needs_escape};
+use agent_text::file_url;
 use agent_workspace::Workspace;
 use agent_workspace::walk::{EntryKind, FindQuery};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
@@ -287,11 +288,17 @@ impl Completion for ChatCompletion {
     }
 
     fn image(&self, pasted: &str) -> Option<PathBuf> {
-        let words = shlex::split(pasted.trim())?;
+        let pasted = pasted.trim();
+        let is_image = |path: &PathBuf| {
+            let kind = path.extension().and_then(|kind| kind.to_str()).map(str::to_ascii_lowercase);
+            kind.is_some_and(|kind| IMAGES.contains(&kind.as_str())) && path.is_file()
+        };
+        if let Some(path) = file_url::path(pasted).map(PathBuf::from).filter(is_image) {
+            return Some(path);
+        }
+        let words = shlex::split(pasted)?;
         let [path] = words.as_slice() else { return None };
-        let path = self.directory.join(path.strip_prefix("file://").unwrap_or(path));
-        let kind = path.extension()?.to_str()?.to_ascii_lowercase();
-        (IMAGES.contains(&kind.as_str()) && path.is_file()).then_some(path)
+        Some(self.directory.join(path.strip_prefix("file://").unwrap_or(path))).filter(is_image)
     }
 }
 
@@ -352,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_completed_below_the_workspace_only() {
+    fn u17_paths_are_completed_below_the_workspace_and_dropped_images_are_found() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("src")).unwrap();
         for file in ["src/main.rs", "src/model.rs", "readme.md", "two words.gif", ".hidden"] {
@@ -406,6 +413,8 @@ mod tests {
         for pasted in [r"two\ words.gif ", "'two words.gif'", &format!("'file://{}'", image.display())] {
             assert_eq!(completion.image(pasted).as_ref(), Some(&image), "{pasted}");
         }
+        let url = format!("file://{}", image.display().to_string().replace(' ', "%20"));
+        assert_eq!(completion.image(&url).as_ref(), Some(&image), "{url}");
         for pasted in ["gone.gif", "src/main.rs", "see 'two words.gif'", "src", "'"] {
             assert_eq!(completion.image(pasted), None, "{pasted}");
         }

@@ -35,7 +35,6 @@ use agent_terminal::{Style, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -278,12 +277,8 @@ impl<'a> Conversation<'a> {
             && settings.agent.allowed_tools.iter().all(|tool| READING_TOOLS.contains(&tool.as_str()));
         let mode = if only_reads { None } else { Some(settings.agent.mode.name()) };
         let agent = messages::chat_agent_and_mode(&short(&settings.agent.name), mode);
-        let (workspace, home) = (&settings.workspace, self.app.environment.home());
-        let below_home =
-            home.and_then(|home| workspace.strip_prefix(home).ok()).filter(|rest| *rest != Path::new(""));
-        let place = below_home.map_or_else(|| workspace.clone(), |rest| Path::new("~").join(rest));
-        let mut place = place.display().to_string();
-        if let Some(branch) = branch(workspace) {
+        let mut place = self.app.environment.shown_path(&settings.workspace).display().to_string();
+        if let Some(branch) = branch(&settings.workspace) {
             place = format!("{place} ({})", short(&branch));
         }
         [short(settings.llm.model.as_deref().unwrap_or_default()), agent, place]

@@ -5,12 +5,13 @@ use agent_config::chat::{ChatNotification, Editing};
 use agent_config::settings::Settings;
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
+use agent_process::notifier::Notifier;
 use agent_run::app::App;
 use agent_run::directories;
 use agent_run::error::{AppError, AppResult};
 use agent_run::user_commands::UserCommands;
 use agent_terminal::line_editor::{Activity, Input, LineEditor, LineEditorOptions, PROMPT};
-use agent_terminal::{Notification, SavedModes, Style, Terminal, one_line};
+use agent_terminal::{Calls, Notification, SavedModes, Style, Terminal, one_line};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -27,6 +28,8 @@ pub struct Keyboard {
     terminal: Arc<Terminal>,
     /// Whether the terminal is gone, or its input has ended.
     is_closed: bool,
+    /// The command that notifies the user, for its failure.
+    notifier: Notifier,
 }
 
 impl Keyboard {
@@ -63,8 +66,16 @@ impl Keyboard {
         };
         let folder = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
         let after = Duration::from_secs(settings.chat.notify_after);
-        app.terminal.begin_calls(how, after, messages::window_name(&folder));
-        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false })
+        let notifier = Notifier::new(&settings.chat.notify_command, app.environment.variables());
+        let caller = notifier.clone();
+        let has_command = !settings.chat.notify_command.is_empty();
+        app.terminal.begin_calls(Calls {
+            how,
+            command: has_command.then(|| Arc::new(move |text: &str| caller.notify(text)) as _),
+            after,
+            name: messages::window_name(&folder),
+        });
+        Ok(Self { editor, modes, terminal: Arc::clone(&app.terminal), is_closed: false, notifier })
     }
 
     /// Waits for the next input at the prompt.
@@ -77,6 +88,9 @@ impl Keyboard {
         }
         if let Some(problem) = self.editor.take_problem() {
             app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
+        }
+        if let Some(failure) = self.notifier.take_failure() {
+            app.notify(Style::Warning, &messages::notification_failed(&failure.to_string()));
         }
         if self.is_plain() && !typed.is_empty() {
             // The terminal cannot show a line that is edited.

@@ -102,6 +102,15 @@ pub fn is_for_work(line: &str) -> bool {
     WHILE_WORKING.contains(&name)
 }
 
+/// Returns what a user means by the rest of a line: quotes around all of it do not belong to it, an apostrophe in it does.
+fn free_text(text: &str) -> String {
+    let text = text.trim();
+    match shlex::split(text).as_deref() {
+        Some([all]) => all.clone(),
+        _ => text.to_owned(),
+    }
+}
+
 impl Conversation<'_> {
     /// Runs a slash command; an unknown one is not sent to the model.
     pub fn slash_command(&mut self, line: &str) -> Next {
@@ -145,6 +154,10 @@ impl Conversation<'_> {
             }
             "context" => self.show_context()?,
             "cost" => self.show_cost(),
+            "memory" if arguments.starts_with("add ") => {
+                let fact = free_text(arguments.trim_start_matches("add "));
+                self.dispatch_words(&["memory", "add"], vec!["--".to_owned(), fact])?;
+            }
             "skills" | "memory" => {
                 self.dispatch(&[name], arguments)?;
             }
@@ -399,14 +412,18 @@ impl Conversation<'_> {
 
     /// Runs a command of the program with `words` and the words of `arguments`; returns whether it succeeded.
     fn dispatch(&self, words: &[&str], arguments: &str) -> AppResult<bool> {
+        let Some(arguments) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
+        self.dispatch_words(words, arguments)
+    }
+
+    fn dispatch_words(&self, words: &[&str], arguments: Vec<String>) -> AppResult<bool> {
         let overrides = &self.request.overrides;
         let path = |flag: &str, path: &Option<PathBuf>| {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
         };
         let words = words.iter().map(|word| (*word).to_owned());
-        let Some(arguments) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         let places = [path("config", &overrides.config), path("workspace", &overrides.workspace)].concat();
-        let code = crate::parse_and_run(self.app, words.chain(arguments).chain(places).collect())?;
+        let code = crate::parse_and_run(self.app, words.chain(places).chain(arguments).collect())?;
         Ok(code == ExitCode::Success.code())
     }
 

@@ -1,7 +1,7 @@
 //! A configuration file that a command changes: the user's, or with `--project` the project's.
 
-use crate::commands::common_args::CommonArgs;
-use crate::commands::project_files;
+use crate::app::App;
+use crate::error::{AppError, AppResult};
 use agent_config::environment::Directories;
 use agent_config::error::ConfigError;
 use agent_config::key_rules::Merge;
@@ -12,12 +12,11 @@ use agent_config::project::{MAX_CONFIG_BYTES, PROJECT_FILE};
 use agent_config::text_file::{check_own_directory, read_own_text, read_text, resolve_inside};
 use agent_core::failure::FailureKind;
 use agent_messages as messages;
-use agent_run::app::App;
-use agent_run::error::{AppError, AppResult};
 use agent_runtime::private_file::create_private_dir;
 use agent_terminal::Style;
 use agent_workspace::Workspace;
 use agent_workspace::error::FileError;
+use agent_workspace::path::RelPath;
 use agent_workspace::replace::Expected;
 use rustix::fs::Mode;
 use std::path::{Path, PathBuf};
@@ -46,11 +45,10 @@ impl<'a> ConfigFile<'a> {
     ///
     /// # Errors
     /// Fails for `--config`, and for a file that is unreadable or does not belong to the user or the project.
-    pub fn read(app: &'a App, common: &CommonArgs, is_project: bool) -> AppResult<Self> {
-        if common.config.is_some() {
+    pub fn read(app: &'a App, flags: Overrides, is_project: bool) -> AppResult<Self> {
+        if flags.config.is_some() {
             return Err(AppError::new(FailureKind::Usage, messages::CONFIG_FILE_NAMED));
         }
-        let flags = common.overrides();
         if is_project { Self::read_project(app, flags) } else { Self::read_user(app, flags) }.map_err(wrong)
     }
 
@@ -135,7 +133,7 @@ impl<'a> ConfigFile<'a> {
         }
         let root = Workspace::open(&self.root)
             .map_err(|error| AppError { kind: FailureKind::Config, cause: error.into() })?;
-        let path = project_files::path_inside(&root, &self.path, &self.shown)?;
+        let path = path_inside(&root, &self.path, &self.shown)?;
         let read = root.read(&path, MAX_CONFIG_BYTES);
         let expected = match &read {
             // Without the mark of its byte order, which the text does not have.
@@ -178,6 +176,23 @@ impl<'a> ConfigFile<'a> {
     fn level(&self) -> LayerKind {
         if self.is_project { LayerKind::Project } else { LayerKind::User }
     }
+}
+
+/// Returns the path of a file in `workspace`.
+///
+/// # Errors
+/// Fails for a link that leaves the directory or is broken. `shown` is the path for the user.
+pub fn path_inside(workspace: &Workspace, path: &str, shown: &str) -> AppResult<RelPath> {
+    for part in Path::new(path).ancestors().filter(|part| !part.as_os_str().is_empty()) {
+        let shown = || part.to_string_lossy().into_owned();
+        let real = resolve_inside(workspace.root(), part).map_err(|error| wrong(error.file(shown())))?;
+        if real.is_none() && workspace.root().join(part).symlink_metadata().is_ok() {
+            return Err(wrong(ConfigError::new("is a broken link: remove it first").file(shown())));
+        }
+    }
+    workspace
+        .path(path)
+        .map_err(|error| AppError::new(FailureKind::Request, format!("cannot write {shown}: {error}")))
 }
 
 fn wrong(error: ConfigError) -> AppError {
