@@ -1,7 +1,7 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
 use super::hyperlink::{self, Link};
-use super::live::{InputView, Live, Look, Screen, paint_row};
+use super::live::{Growing, InputView, Live, Look, Screen, paint_row};
 use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
@@ -471,7 +471,7 @@ impl Terminal {
     ///
     /// # Errors
     /// As [`print`](Self::print).
-    pub fn print_growing(&self, finished: &[Row], growing: Vec<Row>) -> io::Result<PrintOutcome> {
+    pub(super) fn print_growing(&self, finished: &[Row], growing: Growing) -> io::Result<PrintOutcome> {
         if self.has_live_output() {
             let mut err = self.lock_err();
             err.live.growing = growing;
@@ -482,41 +482,15 @@ impl Terminal {
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
     }
 
-    /// Shows `line` on standard output in place of the line that is not complete. Without a live area only a complete line is written.
-    ///
-    /// # Errors
-    /// As [`print`](Self::print).
-    pub(super) fn replace_line(&self, line: Row, is_complete: bool) -> io::Result<PrintOutcome> {
-        if !self.has_live_output() {
-            return if is_complete { self.print_rows(&[line]) } else { Ok(PrintOutcome::Written) };
-        }
-        let mut err = self.lock_err();
-        err.live.open.clear();
-        if !is_complete {
-            err.live.open = line;
-            return err.draw_soon().map(|()| PrintOutcome::Written);
-        }
-        drop(err);
-        self.print_rows(&[line])
-    }
-
-    /// Ends the block of text that grows, where the live area shows it: what is shown is finished.
-    ///
-    /// # Errors
-    /// As [`print`](Self::print).
-    pub fn keep_growing(&self) -> io::Result<()> {
-        if !self.has_live_output() {
-            return Ok(());
-        }
+    /// Returns the columns of the terminal, and how many counted characters are finished of the block that grows.
+    pub(super) fn width_and_finished(&self) -> (usize, usize) {
         let mut err = self.lock_err();
         let screen = err.screen();
-        let text = err.live.keep_growing(screen);
-        err.out.write_all(text.as_bytes()).and_then(|()| err.out.flush())
-    }
-
-    /// Returns how often a block of text that grows was finished in the middle, by [`keep_growing`](Self::keep_growing) or because the window was resized.
-    pub fn kept_growing(&self) -> u64 {
-        self.lock_err().live.kept
+        if err.live.is_resized(screen) {
+            // What the new size moves out of the screen is finished. A terminal that is gone is noticed by what is written next.
+            drop(err.write(""));
+        }
+        (screen.width, err.live.growing.block.finished)
     }
 
     /// Checks whether standard output shares the live area of standard error.
