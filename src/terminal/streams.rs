@@ -1,13 +1,16 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
 use super::hyperlink::{self, Link};
+use super::keys::SavedModes;
 use super::live::{Growing, InputView, Live, Look, Screen, paint_row};
 use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
+use rustix::event::{Timespec, poll};
 use rustix::fs::{FileType, Stat, fstat};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,6 +25,8 @@ use tokio::time::Instant;
 const DEFAULT_WIDTH: u16 = 80;
 /// Rows assumed if the height of the terminal is unknown.
 const DEFAULT_HEIGHT: u16 = 24;
+/// Time in which the processes of the group stop after the signal.
+const TIME_TO_STOP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Begins a screen anew: the cursor at its first row, and nothing on it (CUP and ED of ECMA-48).
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 /// The beginnings of `TERM` of terminals that cut the rows of a smaller window instead of wrapping them.
@@ -590,6 +595,21 @@ impl Terminal {
         let mut err = self.lock_err();
         err.live.forget();
         drop(err.write(CLEAR_SCREEN));
+    }
+
+    /// Stops the process group, as the terminal does at Ctrl+Z, without the live area and with the modes of the shell; draws the live area when it goes on.
+    pub(super) fn stop_process(&self, modes: &SavedModes) {
+        // Nothing is written meanwhile.
+        let mut err = self.lock_err();
+        let erased = err.live.erase();
+        err.live.forget();
+        // A terminal that is gone is noticed by what is written next.
+        drop(err.out.write_all(erased.as_bytes()).and_then(|()| err.out.flush()));
+        modes.restore();
+        let _stopped = kill_current_process_group(Signal::TSTP);
+        // This thread can run on for a moment, because another may take the signal. Without job control nothing stops.
+        let _waited = poll(&mut [], Some(&TIME_TO_STOP));
+        drop(err.write(""));
     }
 
     /// Leaves the live area where it is, with the cursor below, for a process that ends: does not wait for anybody who writes.
