@@ -15,6 +15,8 @@ const BEGIN_UPDATE: &str = "\x1b[?2026h";
 const END_UPDATE: &str = "\x1b[?2026l";
 /// Most rows that are shown of text that is not finished.
 pub(super) const MAX_GROWING: usize = 12;
+/// Stands between the parts of a row.
+const SEPARATOR: &str = " · ";
 /// Erases the row of the cursor and all below it. Not from the first column on: tmux would store a whole screen that is erased so.
 const ERASE_BELOW: &str = "\r\x1b[K\x1b[C\x1b[J\r";
 
@@ -299,12 +301,19 @@ fn push_piece(rows: &mut [Row], style: &Style, text: &mut String) {
     }
 }
 
-/// Returns the beginning of a row that fits into `width` columns.
+/// Returns the beginning of a row that fits into `width` columns. It ends after a part or after a word, if most of the row is left then.
 fn cut(row: &Row, width: usize) -> Row {
     if row_columns(row) <= width {
         return row.clone();
     }
     let mut first = wrapped(row, width.saturating_sub(1)).into_iter().next().unwrap_or_default();
+    let text: String = first.iter().map(|(_, piece)| piece.as_str()).collect();
+    let mut ends = [SEPARATOR, " "].iter().filter_map(|end| Some(text.rfind(end)? + end.len()));
+    let mut left = ends.find(|end| *end > text.len() / 2).unwrap_or(text.len());
+    for (_, piece) in &mut first {
+        piece.truncate(left);
+        left -= piece.len();
+    }
     first.push((Style::Dim, "…".to_owned()));
     first
 }
@@ -471,6 +480,18 @@ mod tests {
         shown.draw("");
         let letters = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(letters(&shown.seen()), letters(&format!("{source} > typed footer")));
+    }
+
+    #[test]
+    fn u08_a_row_that_is_too_long_is_cut_after_a_part_or_a_word() {
+        for (text, short) in [
+            ("auto · ~/dir · openai/model", "auto · ~/dir · …"),
+            ("one two three four five", "one two three four …"),
+            ("run abcdefghijklmnopqrstuvwxyz", "run abcdefghijklmno…"),
+        ] {
+            let pieces: String = cut(&row(text), 20).iter().map(|(_, piece)| piece.as_str()).collect();
+            assert_eq!(pieces, short);
+        }
     }
 
     #[test]

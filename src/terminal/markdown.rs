@@ -717,6 +717,21 @@ fn remove_first(text: &mut Row, mut count: usize) {
     }
 }
 
+/// Wraps the last piece of a row between words; the other rows begin below it.
+pub(super) fn hang(row: &Row, width: usize) -> Vec<Row> {
+    let Some((text, lead)) = row.split_last().filter(|_| row_columns(row) > width) else {
+        return vec![row.clone()];
+    };
+    let lead = lead.to_vec();
+    let indent = row_columns(&lead);
+    let mut rows = wrap(&vec![text.clone()], width.saturating_sub(indent).max(MIN_COLUMNS));
+    for (at, row) in rows.iter_mut().enumerate() {
+        let before = if at == 0 { lead.clone() } else { vec![(Style::Plain, " ".repeat(indent))] };
+        row.splice(..0, before);
+    }
+    rows
+}
+
 /// Breaks a text into rows of at most `width` columns, between words where there is a space.
 fn wrap(text: &Row, width: usize) -> Vec<Row> {
     let (mut rows, mut row, mut used) = (Vec::new(), Row::new(), 0);

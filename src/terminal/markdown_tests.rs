@@ -297,6 +297,13 @@ fn u03_text_is_shown_as_it_arrives_and_wrapped_between_words() {
     }
 }
 
+#[test]
+fn u01_a_title_is_wrapped_between_words_below_its_beginning() {
+    let title = vec![(Style::Success, "● ".to_owned()), (Style::Plain, "Run one two three".to_owned())];
+    let rows = hang(&title, 12).into_iter().map(|row| BlockRow { row, end: None });
+    assert_eq!(texts(&rows.collect::<Vec<_>>()), ["● Run one", "  two three"]);
+}
+
 /// Returns the text of rows.
 fn texts(rows: &[BlockRow]) -> Vec<String> {
     let text = |row: &BlockRow| row.row.iter().map(|(_, text)| text.as_str()).collect::<String>();

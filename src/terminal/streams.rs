@@ -3,6 +3,7 @@
 use super::hyperlink::{self, Link};
 use super::keys::SavedModes;
 use super::live::{Growing, InputView, Live, Look, Screen, paint_row};
+use super::markdown;
 use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
@@ -400,6 +401,16 @@ impl Terminal {
             block.push('\n');
         }
         err.write(&block)
+    }
+
+    /// Writes rows to standard error; their last pieces, which are text, are wrapped between words.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn eprint_texts(&self, rows: &[Row]) -> io::Result<()> {
+        let width = if self.rich { usize::from(self.width()) } else { usize::MAX };
+        let rows: Vec<Row> = rows.iter().flat_map(|row| markdown::hang(row, width)).collect();
+        self.eprint_rows(&rows)
     }
 
     /// Writes a piece of streamed text to standard error, sanitized.
