@@ -202,12 +202,14 @@ impl MarkdownStream {
 
     /// Shows the rows of a block; with `ends`, they are finished.
     fn draw(&mut self, terminal: &Terminal, source: String, ends: bool) -> io::Result<PrintOutcome> {
-        let (width, finished) = terminal.width_and_finished();
+        let (screen, finished) = terminal.screen_and_finished();
         self.finished = self.finished.max(finished);
         let has_hyperlinks = terminal.has_hyperlinks();
         let mut block = Block { source, finished: self.finished, has_hyperlinks };
+        let width = screen.width;
         let mut rows = block.rows(width);
-        let surplus = if ends { rows.len() } else { rows.len().saturating_sub(MAX_GROWING) };
+        let most = if ends { 0 } else { MAX_GROWING.min(screen.height / 2) };
+        let surplus = rows.len().saturating_sub(most);
         let done = rows.iter().take(surplus).take_while(|row| ends || row.end.is_some()).count();
         let growing = rows.split_off(done);
         self.finished = rows.iter().rev().find_map(|row| row.end).unwrap_or(self.finished);

@@ -498,15 +498,15 @@ impl Terminal {
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
     }
 
-    /// Returns the columns of the terminal, and how many counted characters are finished of the block that grows.
-    pub(super) fn width_and_finished(&self) -> (usize, usize) {
+    /// Returns the screen, and how many counted characters are finished of the block that grows.
+    pub(super) fn screen_and_finished(&self) -> (Screen, usize) {
         let mut err = self.lock_err();
         let screen = err.screen();
         if err.live.is_resized(screen) {
             // What the new size moves out of the screen is finished. A terminal that is gone is noticed by what is written next.
             drop(err.write(""));
         }
-        (screen.width, err.live.growing.block.finished)
+        (screen, err.live.growing.block.finished)
     }
 
     /// Checks whether standard output shares the live area of standard error.
