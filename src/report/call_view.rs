@@ -135,7 +135,11 @@ impl CallView {
         for row in &mut rows {
             row.insert(0, (Style::Plain, indent.to_owned()));
         }
-        terminal.eprint_rows(&rows)
+        if matches!(self.body, Body::Steps(_)) {
+            terminal.eprint_texts(&rows)
+        } else {
+            terminal.eprint_rows(&rows)
+        }
     }
 
     /// Returns the rows below the title, how many lines are left out, and whether one is shown in part.

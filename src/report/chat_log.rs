@@ -171,7 +171,7 @@ impl ChatLog {
         let Some(view) = self.log.view_of_end(event) else { return Ok(()) };
         self.log.answer.end()?;
         let bullet = if self.terminal.has_icons() { "● " } else { "- " };
-        self.terminal.eprint_rows(&[vec![
+        self.terminal.eprint_texts(&[vec![
             (view.style.clone(), bullet.to_owned()),
             (Style::Plain, view.title.clone()),
         ]])?;

@@ -13,6 +13,8 @@ const READ_BYTES: usize = 4096;
 /// Time in which the rest of a key's escape sequence arrives after its first byte; the key Escape sends that byte alone.
 const REST_OF_SEQUENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 25_000_000 };
 const ESCAPE: u8 = 0x1b;
+/// Disables the special meaning of a key (`_POSIX_VDISABLE` of Linux).
+const DISABLED: u8 = 0;
 /// Begins and ends bracketed paste (xterm control sequences, DECSET 2004): pasted text arrives as one event.
 const PASTE_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
@@ -134,6 +136,17 @@ pub(super) fn is_readable(input: impl AsFd, time: &Timespec) -> io::Result<bool>
     Ok(poll(&mut fds, Some(time))? > 0)
 }
 
+/// Which keys send signals, in place of being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SignalKeys {
+    /// None.
+    None,
+    /// Ctrl+C and Ctrl+\.
+    Interrupt,
+    /// Also Ctrl+Z.
+    All,
+}
+
 /// The modes of the terminal of standard input before the conversation.
 pub struct SavedModes {
     before: Option<Termios>,
@@ -147,28 +160,35 @@ impl SavedModes {
         Self { before: tcgetattr(io::stdin()).ok(), marks_paste: AtomicBool::new(false) }
     }
 
-    /// Delivers each key at once and unseen from now on, and marks pasted text. With `signals`, Ctrl+C, Ctrl+Z and Ctrl+\ send signals; else they are
-    /// keys.
-    pub(super) fn deliver_keys(&self, signals: bool) {
+    /// Delivers each key at once and unseen from now on, unless it sends a signal, and marks pasted text.
+    pub(super) fn deliver_keys(&self, signals: SignalKeys) {
         if self.before.is_none() {
             return;
         }
         self.set_raw(signals);
         let marked = self.marks_paste.swap(true, Ordering::Relaxed);
-        if !signals {
+        if signals == SignalKeys::None {
             drop(io::stderr().write_all(PASTE_ON));
         } else if !marked {
             drop(io::stderr().write_all(CURSOR_AND_PASTE_ON));
         }
     }
 
-    fn set_raw(&self, signals: bool) {
+    /// Forgets that pasted text is marked, because another program has used the terminal.
+    pub(super) fn forget(&self) {
+        self.marks_paste.store(false, Ordering::Relaxed);
+    }
+
+    fn set_raw(&self, signals: SignalKeys) {
         let Some(before) = &self.before else { return };
         let mut modes = before.clone();
         modes.make_raw();
         // The program ends its lines as before.
         modes.output_modes = before.output_modes;
-        modes.local_modes.set(LocalModes::ISIG, signals);
+        modes.local_modes.set(LocalModes::ISIG, signals != SignalKeys::None);
+        if signals == SignalKeys::Interrupt {
+            modes.special_codes[SpecialCodeIndex::VSUSP] = DISABLED;
+        }
         for (code, value) in [(SpecialCodeIndex::VMIN, 1), (SpecialCodeIndex::VTIME, 0)] {
             modes.special_codes[code] = value;
         }
@@ -187,7 +207,7 @@ impl SavedModes {
     pub fn restore(&self) {
         if self.before.is_some() {
             self.set_back();
-            self.marks_paste.store(false, Ordering::Relaxed);
+            self.forget();
             drop(io::stderr().write_all(PASTE_OFF));
         }
     }
@@ -199,7 +219,7 @@ pub(super) struct KeysOfAnswer(SavedModes);
 impl KeysOfAnswer {
     pub fn begin() -> Self {
         let modes = SavedModes::save();
-        modes.set_raw(true);
+        modes.set_raw(SignalKeys::All);
         Self(modes)
     }
 }

@@ -1,7 +1,7 @@
 //! The input below the output: reads lines at the terminal with editing, history and completion, at the prompt and while the program works.
 
 use super::input_line::InputLine;
-use super::keys::{Keys, SavedModes};
+use super::keys::{Keys, SavedModes, SignalKeys};
 use super::live::InputView;
 use super::preview::Row;
 use super::prompt::read_line;
@@ -9,7 +9,7 @@ use super::sanitize::{columns, truncate_end};
 use super::streams::{Style, Terminal};
 use super::vi::{Vi, ViKey};
 use agent_messages as messages;
-use rustix::process::{Signal, kill_current_process_group};
+use rustix::process::Signal;
 use rustyline::config::Config;
 use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History, SearchDirection};
@@ -68,8 +68,17 @@ pub enum Input {
 pub enum Activity {
     /// It waits for the input: Ctrl+C and Ctrl+Z are keys.
     Waits,
-    /// It works: they send signals.
+    /// It works: Ctrl+C sends a signal.
     Works,
+}
+
+impl Activity {
+    fn signal_keys(self) -> SignalKeys {
+        match self {
+            Self::Waits => SignalKeys::None,
+            Self::Works => SignalKeys::Interrupt,
+        }
+    }
 }
 
 /// A text that can stand in the place of what was typed.
@@ -248,7 +257,7 @@ impl LineEditor {
 
     /// Lets Ctrl+C, Ctrl+Z and Ctrl+\ send signals until the next input.
     pub fn begin_work(&self) {
-        self.modes.deliver_keys(true);
+        self.modes.deliver_keys(SignalKeys::All);
     }
 
     /// Types `text`, and opens the menu for it.
@@ -265,10 +274,13 @@ impl LineEditor {
         if !terminal.has_icons() {
             return self.next_plain(terminal, activity).await;
         }
-        self.modes.deliver_keys(activity == Activity::Works);
+        self.modes.deliver_keys(activity.signal_keys());
         let mut questions = terminal.questions.subscribe();
         loop {
-            drop(questions.wait_for(|open| *open == 0).await);
+            if *questions.borrow() > 0 {
+                self.after_questions(terminal).await?;
+                self.modes.deliver_keys(activity.signal_keys());
+            }
             let typed = terminal.take_typed();
             if !typed.is_empty() {
                 self.line.insert(typed.trim_matches('\n'));
@@ -283,10 +295,11 @@ impl LineEditor {
                 _opened = questions.wait_for(|open| *open > 0) => continue,
                 _resized = resized.recv() => continue,
                 _continued = continued.recv() => {
-                    self.modes.deliver_keys(activity == Activity::Works);
                     if !std::mem::take(&mut self.is_stopping) {
+                        self.modes.forget();
                         terminal.begin_again();
                     }
+                    self.modes.deliver_keys(activity.signal_keys());
                     continue;
                 }
                 event = self.keys.next() => event?,
@@ -302,6 +315,23 @@ impl LineEditor {
                 return Ok(input);
             }
         }
+    }
+
+    /// Waits for the end of the questions, at which Ctrl+Z sends a signal.
+    async fn after_questions(&mut self, terminal: &Terminal) -> io::Result<()> {
+        let mut questions = terminal.questions.subscribe();
+        let continued = stream(&mut self.continued, SignalKind::from_raw(Signal::CONT.as_raw()))?;
+        while *questions.borrow_and_update() > 0 {
+            self.modes.deliver_keys(SignalKeys::All);
+            tokio::select! {
+                _changed = questions.changed() => {}
+                _continued = continued.recv() => {
+                    self.modes.forget();
+                    terminal.begin_again();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads a line at a terminal that cannot be drawn on.
@@ -440,7 +470,11 @@ impl LineEditor {
             'b' if activity == Activity::Works && self.line.is_empty() => {
                 return ControlFlow::Break(Some(Input::Leave));
             }
-            'z' => self.stop_process(terminal),
+            'z' => {
+                self.is_stopping = true;
+                terminal.stop_process(&self.modes);
+                self.modes.deliver_keys(activity.signal_keys());
+            }
             'l' => terminal.clear_screen(),
             'r' => {
                 self.menu = None;
@@ -513,16 +547,6 @@ impl LineEditor {
             vi.insert();
         }
         (self.menu, self.shown, self.search) = (None, None, None);
-    }
-
-    /// Ctrl+Z: stops the process group, as the terminal does outside these modes.
-    fn stop_process(&mut self, terminal: &Terminal) {
-        terminal.show_input(None);
-        self.modes.restore();
-        self.is_stopping = true;
-        // Without job control nothing stops.
-        let _stopped = kill_current_process_group(Signal::TSTP);
-        self.modes.deliver_keys(false);
     }
 
     fn move_up(&mut self, activity: Activity) -> Option<Input> {

@@ -3,7 +3,7 @@
 
 use super::code::{Highlighter, MAX_COLORED_BYTES};
 use super::hyperlink::{Address, Link};
-use super::live::row_columns;
+use super::live::{Growing, MAX_GROWING, row_columns};
 use super::preview::Row;
 use super::sanitize::columns;
 use super::streams::{PrintOutcome, Style, Terminal};
@@ -17,8 +17,6 @@ const RULE_COLUMNS: usize = 40;
 const MIN_COLUMNS: usize = 10;
 /// Bytes of a block that is drawn again when it grows. A longer one goes on as another block: else the work for a paragraph would grow with its square.
 const MAX_BLOCK_BYTES: usize = 8 * 1024;
-/// Rows of the screen that a paragraph may take while it is drawn again; of a longer one the first rows are finished.
-const MAX_DRAWN: usize = 12;
 /// Before code in a document.
 const CODE_INDENT: &str = "    ";
 /// What is Markdown here besides `CommonMark`.
@@ -34,14 +32,27 @@ pub struct MarkdownStream {
     line: String,
     /// The code block that is open.
     code: Option<CodeBlock>,
-    /// Number of rows of the block that are finished.
+    /// Number of counted characters of the block that are finished.
     finished: usize,
-    /// How often the terminal had finished a block in the middle.
-    kept: u64,
-    /// Columns of the terminal at the last piece.
-    width: usize,
     /// Whether the text written last did not end its line.
     is_open: bool,
+}
+
+/// A block that is not finished. Its rows are drawn again from its source when it grows and when the window is resized.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Block {
+    source: String,
+    /// Number of counted characters that are finished: they stand above the live area.
+    pub finished: usize,
+    has_hyperlinks: bool,
+}
+
+/// A row of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlockRow {
+    pub row: Row,
+    /// Number of counted characters of the block up to the end of the row. `None` in a table, whose columns can change until its end.
+    pub end: Option<usize>,
 }
 
 /// A code block whose lines are shown as they arrive.
@@ -66,15 +77,6 @@ impl MarkdownStream {
             }
             return terminal.print_spans(&[(Style::Plain, piece)]);
         }
-        let width = usize::from(terminal.width());
-        if width != self.width {
-            // The terminal has wrapped the rows anew: what stands there stays, and the text goes on in a new row.
-            terminal.keep_growing()?;
-            self.drop_kept(terminal);
-            self.cut_block(terminal)?;
-            self.width = width;
-        }
-        self.drop_kept(terminal);
         for part in piece.split_inclusive('\n') {
             self.line.push_str(part);
             if part.ends_with('\n') {
@@ -92,24 +94,13 @@ impl MarkdownStream {
     /// # Errors
     /// When standard output cannot be written.
     pub fn finish(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
-        self.drop_kept(terminal);
         if !self.line.is_empty() {
             self.complete_line(terminal)?;
         }
         let outcome = self.end_block(terminal)?;
         let end = if self.is_open { terminal.print_spans(&[(Style::Plain, "\n")])? } else { outcome };
-        *self = Self { kept: self.kept, ..Self::default() };
+        *self = Self::default();
         Ok(end)
-    }
-
-    /// Drops the block if the terminal has finished what it shows of it.
-    fn drop_kept(&mut self, terminal: &Terminal) {
-        let kept = terminal.kept_growing();
-        if std::mem::replace(&mut self.kept, kept) != kept && self.code.is_none() && !self.waits() {
-            self.block.clear();
-            self.line.clear();
-            self.finished = 0;
-        }
     }
 
     /// Adds the line to the block, or begins another one with it.
@@ -147,7 +138,7 @@ impl MarkdownStream {
             return terminal.print_spans(&[(Style::Code, line), (Style::Plain, "\n")]).map(drop);
         }
         let row = self.code.as_mut().map(|code| code.row(line)).unwrap_or_default();
-        terminal.replace_line(row, true).map(drop)
+        terminal.print_growing(&[row], Growing::default()).map(drop)
     }
 
     /// Shows a line of code that is not complete. What is written of a long one is not drawn again.
@@ -156,12 +147,13 @@ impl MarkdownStream {
             return Ok(PrintOutcome::Written);
         }
         if !self.is_open && self.line.len() <= MAX_COLORED_BYTES {
-            return terminal.replace_line(code.row(&self.line), false);
+            let rows = vec![BlockRow { row: code.row(&self.line), end: None }];
+            return terminal.print_growing(&[], Growing { rows, ..Growing::default() });
         }
         let line = std::mem::take(&mut self.line);
         let text = if self.is_open { &line } else { code.text(&line) };
         if !std::mem::replace(&mut self.is_open, true) {
-            terminal.replace_line(Row::new(), false)?;
+            terminal.print_growing(&[], Growing::default())?;
         }
         terminal.print_spans(&[(Style::Code, text)])
     }
@@ -169,7 +161,7 @@ impl MarkdownStream {
     fn end_block(&mut self, terminal: &Terminal) -> io::Result<PrintOutcome> {
         let block = std::mem::take(&mut self.block);
         let outcome =
-            if block.is_empty() { PrintOutcome::Written } else { self.draw(terminal, &block, true)? };
+            if block.is_empty() { PrintOutcome::Written } else { self.draw(terminal, block, true)? };
         self.finished = 0;
         Ok(outcome)
     }
@@ -185,7 +177,7 @@ impl MarkdownStream {
         self.end_block(terminal).map(drop)
     }
 
-    /// Checks whether the incomplete line is not shown yet: of a table the columns are known at its end, and marks may become anything.
+    /// Checks whether the incomplete line is not shown yet: a row of a table is shown whole, and marks may become anything.
     fn waits(&self) -> bool {
         let first = if self.block.is_empty() { &self.line } else { &self.block };
         first.trim_start().starts_with('|') || fence_of(&self.line).is_some() || is_only_marks(&self.line)
@@ -199,21 +191,32 @@ impl MarkdownStream {
         if !self.block.is_empty() && !self.line.is_empty() && begins_block(&self.block, &self.line) {
             self.end_block(terminal)?;
         }
-        let source = format!("{}{}", self.block, self.line);
-        if self.waits() || source.trim().is_empty() {
+        // A table grows by whole rows, from the line below its first row on.
+        let is_table = self.block.trim_start().starts_with('|') && self.block.lines().nth(1).is_some();
+        let source = if is_table { self.block.clone() } else { format!("{}{}", self.block, self.line) };
+        if self.waits() && !is_table || source.trim().is_empty() {
             return Ok(PrintOutcome::Written);
         }
-        self.draw(terminal, &source, false)
+        self.draw(terminal, source, false)
     }
 
     /// Shows the rows of a block; with `ends`, they are finished.
-    fn draw(&mut self, terminal: &Terminal, source: &str, ends: bool) -> io::Result<PrintOutcome> {
-        let mut rows = render(source, self.width, terminal.has_hyperlinks());
-        rows.drain(..self.finished.min(rows.len()));
-        let done = if ends { rows.len() } else { rows.len().saturating_sub(MAX_DRAWN) };
+    fn draw(&mut self, terminal: &Terminal, source: String, ends: bool) -> io::Result<PrintOutcome> {
+        let (screen, finished) = terminal.screen_and_finished();
+        self.finished = self.finished.max(finished);
+        let has_hyperlinks = terminal.has_hyperlinks();
+        let mut block = Block { source, finished: self.finished, has_hyperlinks };
+        let width = screen.width;
+        let mut rows = block.rows(width);
+        let most = if ends { 0 } else { MAX_GROWING.min(screen.height / 2) };
+        let surplus = rows.len().saturating_sub(most);
+        let done = rows.iter().take(surplus).take_while(|row| ends || row.end.is_some()).count();
         let growing = rows.split_off(done);
-        self.finished += done;
-        terminal.print_growing(&rows, growing)
+        self.finished = rows.iter().rev().find_map(|row| row.end).unwrap_or(self.finished);
+        block.finished = self.finished;
+        let finished: Vec<Row> = rows.into_iter().map(|row| row.row).collect();
+        let growing = if ends { Growing::default() } else { Growing { rows: growing, width, block } };
+        terminal.print_growing(&finished, growing)
     }
 }
 
@@ -285,34 +288,46 @@ fn begins_block(block: &str, line: &str) -> bool {
         || is_table(line) != is_table(first)
 }
 
-/// Returns the rows of a block on a terminal of `width` columns.
-fn render(source: &str, width: usize, has_hyperlinks: bool) -> Vec<Row> {
-    let first = source.lines().next().unwrap_or_default();
-    if (first.starts_with("    ") || first.starts_with('\t')) && !begins_block("", first.trim_start()) {
-        return source.lines().map(|line| vec![(Style::Code, line.to_owned())]).collect();
+impl Block {
+    #[cfg(test)]
+    pub fn of(source: &str) -> Self {
+        Self { source: source.to_owned(), ..Self::default() }
     }
-    // The block can be a part of an item whose beginning is finished: its indent stays, and is no sign of code.
-    let indent: String = source.chars().take_while(|char| *char == ' ').collect();
-    let lines = source.split_inclusive('\n').map(|line| {
-        let spaces = line.bytes().take(indent.len()).take_while(|byte| *byte == b' ').count();
-        line.get(spaces..).unwrap_or_default()
-    });
-    let source: String = lines.collect();
-    Renderer {
-        source: &source,
-        width,
-        has_hyperlinks,
-        first: indent.clone(),
-        rest: indent,
-        ..Renderer::default()
+
+    /// Checks whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.source.is_empty()
     }
-    .rows()
+
+    /// Returns the rows after the finished characters on a terminal of `width` columns.
+    pub fn rows(&self, width: usize) -> Vec<BlockRow> {
+        let source = &self.source;
+        let first = source.lines().next().unwrap_or_default();
+        let renderer = Renderer {
+            width,
+            finished: self.finished,
+            has_hyperlinks: self.has_hyperlinks,
+            ..Renderer::default()
+        };
+        if (first.starts_with("    ") || first.starts_with('\t')) && !begins_block("", first.trim_start()) {
+            return renderer.code_rows(source);
+        }
+        // The block can be a part of an item whose beginning is finished: its indent stays, and is no sign of code.
+        let indent: String = source.chars().take_while(|char| *char == ' ').collect();
+        let lines = source.split_inclusive('\n').map(|line| {
+            let spaces = line.bytes().take(indent.len()).take_while(|byte| *byte == b' ').count();
+            line.get(spaces..).unwrap_or_default()
+        });
+        let source: String = lines.collect();
+        Renderer { source: &source, first: indent.clone(), rest: indent, ..renderer }.rows()
+    }
 }
 
 /// Returns the rows of a whole document on a terminal of `width` columns: the lines of a paragraph are joined and wrapped anew, code is indented, and a
 /// blank row stands between blocks.
 pub fn document_rows(source: &str, width: usize) -> Vec<Row> {
-    Renderer { source, width, is_document: true, ..Renderer::default() }.rows()
+    let rows = Renderer { source, width, is_document: true, ..Renderer::default() }.rows();
+    rows.into_iter().map(|row| row.row).collect()
 }
 
 /// How a code block in a document or a quote looks.
@@ -326,7 +341,11 @@ enum CodeLook {
 struct Renderer<'a> {
     source: &'a str,
     width: usize,
-    rows: Vec<Row>,
+    rows: Vec<BlockRow>,
+    /// Number of counted characters so far.
+    counted: usize,
+    /// Number of counted characters that are finished.
+    finished: usize,
     /// The text of the paragraph so far.
     text: Row,
     /// Before the first row of the next text, and before the others.
@@ -351,12 +370,38 @@ struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    fn rows(mut self) -> Vec<Row> {
+    fn rows(mut self) -> Vec<BlockRow> {
         for (event, range) in Parser::new_ext(self.source, EXTENSIONS).into_offset_iter() {
             self.event(event, range);
         }
         self.end_text();
         self.rows
+    }
+
+    /// Returns the rows of indented code.
+    fn code_rows(mut self, source: &str) -> Vec<BlockRow> {
+        for line in source.lines() {
+            self.push_row("", vec![(Style::Code, line.to_owned())]);
+        }
+        self.rows
+    }
+
+    /// Adds a row of text after `lead`.
+    fn push_row(&mut self, lead: &str, mut row: Row) {
+        let counted = count(&row);
+        if !lead.is_empty() {
+            row.insert(0, (Style::Plain, lead.to_owned()));
+        }
+        self.push_counted(row, counted);
+    }
+
+    /// Adds a row with that number of counted characters, unless it is finished.
+    fn push_counted(&mut self, row: Row, counted: usize) {
+        let is_finished = self.counted < self.finished;
+        self.counted += counted;
+        if !is_finished {
+            self.rows.push(BlockRow { row, end: Some(self.counted) });
+        }
     }
 
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
@@ -377,7 +422,10 @@ impl Renderer<'_> {
             Event::SoftBreak | Event::HardBreak if self.table.is_some() => self.push(" "),
             Event::SoftBreak if self.is_document => self.push(" "),
             Event::SoftBreak | Event::HardBreak => self.end_text(),
-            Event::Rule => self.rows.push(vec![(Style::Dim, "─".repeat(RULE_COLUMNS.min(self.width)))]),
+            Event::Rule => {
+                let rule = vec![(Style::Dim, "─".repeat(RULE_COLUMNS.min(self.width)))];
+                self.push_counted(rule, 1);
+            }
             Event::TaskListMarker(is_done) => {
                 let lead = self.first.trim_end().trim_end_matches('•').len();
                 self.first.truncate(lead);
@@ -444,9 +492,9 @@ impl Renderer<'_> {
 
     /// Puts a blank row before a block of a document, unless the block begins an item.
     fn separate(&mut self) {
-        if self.is_document && self.first == self.rest && self.rows.last().is_some_and(|row| !row.is_empty())
-        {
-            self.rows.push(Row::new());
+        let is_below_text = self.rows.last().is_some_and(|row| !row.row.is_empty());
+        if self.is_document && self.first == self.rest && is_below_text {
+            self.push_row("", Row::new());
         }
     }
 
@@ -505,7 +553,8 @@ impl Renderer<'_> {
             }
             TagEnd::Table => {
                 let table = self.table.take();
-                self.rows.extend(table.into_iter().flat_map(|table| table.rows(self.width)));
+                let rows = table.into_iter().flat_map(|table| table.rows(self.width));
+                self.rows.extend(rows.map(|row| BlockRow { row, end: None }));
             }
             _ => {}
         }
@@ -520,15 +569,14 @@ impl Renderer<'_> {
             return self.text.push((style, text.to_owned()));
         };
         for line in text.lines() {
-            let mut row = match &mut look {
+            let row = match &mut look {
                 CodeLook::Colored(highlighter) => highlighter.line(line),
                 CodeLook::Uniform(style) => vec![(style.clone(), line.to_owned())],
             };
             if self.is_document {
                 self.push_code(row, line);
             } else {
-                row.insert(0, (Style::Plain, self.rest.clone()));
-                self.rows.push(row);
+                self.push_row(&self.rest.clone(), row);
             }
         }
         self.code = Some(look);
@@ -545,11 +593,10 @@ impl Renderer<'_> {
         trim_start(&mut code);
         let rows = wrap(&code, room.max(MIN_COLUMNS));
         if rows.is_empty() {
-            self.rows.push(Row::new());
+            self.push_row("", Row::new());
         }
-        for (at, mut row) in rows.into_iter().enumerate() {
-            row.insert(0, (Style::Plain, if at == 0 { lead.clone() } else { rest.clone() }));
-            self.rows.push(row);
+        for (at, row) in rows.into_iter().enumerate() {
+            self.push_row(if at == 0 { &lead } else { &rest }, row);
         }
     }
 
@@ -621,22 +668,70 @@ impl Renderer<'_> {
         }
     }
 
-    /// Ends the text and wraps it between words.
+    /// Ends the text and wraps what is not finished of it between words.
     fn end_text(&mut self) {
-        let text = std::mem::take(&mut self.text);
+        let mut text = std::mem::take(&mut self.text);
         if text.is_empty() {
             return;
         }
-        let columns = self.width.saturating_sub(columns(&self.rest)).max(MIN_COLUMNS);
-        let lead = std::mem::replace(&mut self.first, self.rest.clone());
-        for (at, mut row) in wrap(&text, columns).into_iter().enumerate() {
-            let lead = if at == 0 { &lead } else { &self.rest };
-            if !lead.is_empty() {
-                row.insert(0, (Style::Plain, lead.clone()));
-            }
-            self.rows.push(row);
+        let rest = self.rest.clone();
+        let mut lead = std::mem::replace(&mut self.first, rest.clone());
+        if let Some(finished @ 1..) = self.finished.checked_sub(self.counted) {
+            let total = count(&text);
+            remove_first(&mut text, finished);
+            self.counted += total - count(&text);
+            lead.clone_from(&rest);
+        }
+        let columns = self.width.saturating_sub(columns(&rest)).max(MIN_COLUMNS);
+        for (at, row) in wrap(&text, columns).into_iter().enumerate() {
+            self.push_row(if at == 0 { &lead } else { &rest }, row);
         }
     }
+}
+
+/// Checks whether a character of a text is counted: no space, whose number depends on the width, and no mark, which disappears when its pair arrives.
+fn is_counted(char: char) -> bool {
+    !char.is_whitespace() && !"*_`~[]()<>!\\".contains(char)
+}
+
+fn count(row: &Row) -> usize {
+    row.iter().flat_map(|(_, text)| text.chars()).filter(|char| is_counted(*char)).count()
+}
+
+/// Removes the beginning of a text with that number of counted characters, the marks that end its last word, and the spaces after it.
+fn remove_first(text: &mut Row, mut count: usize) {
+    let mut has_ended = false;
+    let mut is_removed = |char: char| {
+        if is_counted(char) {
+            let left = count.checked_sub(1);
+            count = left.unwrap_or_default();
+            return left.is_some();
+        }
+        has_ended |= count == 0 && char.is_whitespace();
+        char.is_whitespace() || !has_ended
+    };
+    while let Some((_, piece)) = text.first_mut() {
+        if let Some((at, _)) = piece.char_indices().find(|(_, char)| !is_removed(*char)) {
+            piece.drain(..at);
+            return;
+        }
+        text.remove(0);
+    }
+}
+
+/// Wraps the last piece of a row between words; the other rows begin below it.
+pub(super) fn hang(row: &Row, width: usize) -> Vec<Row> {
+    let Some((text, lead)) = row.split_last().filter(|_| row_columns(row) > width) else {
+        return vec![row.clone()];
+    };
+    let lead = lead.to_vec();
+    let indent = row_columns(&lead);
+    let mut rows = wrap(&vec![text.clone()], width.saturating_sub(indent).max(MIN_COLUMNS));
+    for (at, row) in rows.iter_mut().enumerate() {
+        let before = if at == 0 { lead.clone() } else { vec![(Style::Plain, " ".repeat(indent))] };
+        row.splice(..0, before);
+    }
+    rows
 }
 
 /// Breaks a text into rows of at most `width` columns, between words where there is a space.

@@ -99,7 +99,7 @@ fn shown(text: &str) -> Vec<String> {
 fn u04_markdown_has_styles() {
     let text = received(&["# Title\nSome **bold**, *soft* and `code`\n> q"], true);
     assert_eq!(
-        text.replace("\u{1b}[?2026h\r\u{1b}[J", "").replace("\u{1b}[?2026l", ""),
+        text.replace("\u{1b}[?2026h\r\u{1b}[K\u{1b}[C\u{1b}[J\r", "").replace("\u{1b}[?2026l", ""),
         "\u{1b}[1mTitle\u{1b}[0m\nSome \u{1b}[1mbold\u{1b}[0m, \u{1b}[3msoft\u{1b}[0m and \u{1b}[36mcode\u{1b}[0m\n│ \u{1b}[2mq\u{1b}[0m\n"
     );
 }
@@ -200,13 +200,16 @@ fn without_colours(received: &str) -> String {
     first + &parts.map(|part| part.split_once('m').unwrap().1).collect::<String>()
 }
 
-/// Returns the rows on a screen of 80 columns whose last rows are drawn again, as a selection has them.
-fn selected(pieces: &[&str]) -> String {
+/// Returns a terminal whose last rows are drawn again.
+fn live_terminal() -> (Terminal, io::PipeReader) {
     let (reader, err) = io::pipe().unwrap();
     let info = StreamInfo { stderr: true, stdout: StdoutTarget::SameTerminal, ..StreamInfo::default() };
     let environment = TerminalEnvironment::default();
-    let terminal = Terminal::with_streams(info, &environment, Box::new(io::sink()), Box::new(err));
-    let text = received_by((terminal, reader), pieces);
+    (Terminal::with_streams(info, &environment, Box::new(io::sink()), Box::new(err)), reader)
+}
+
+/// Returns the rows on a screen of 80 columns that has received `text`, as a selection has them.
+fn selection(text: &str) -> String {
     let [rows, columns] = [60, 80].map(|cells| std::num::NonZero::new(cells).unwrap());
     let mut emulator = vt100::Parser::new(rows, columns, 0);
     emulator.process(text.replace('\n', "\r\n").as_bytes());
@@ -226,7 +229,8 @@ fn u04_a_selected_code_block_is_its_source() {
             let chars: Vec<char> = source.chars().collect();
             let pieces: Vec<String> = chars.chunks(size).map(|piece| piece.iter().collect()).collect();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            assert_eq!(selected(&pieces), format!("so:\n{code}after"), "{info:?} {size}");
+            let selected = selection(&received_by(live_terminal(), &pieces));
+            assert_eq!(selected, format!("so:\n{code}after"), "{info:?} {size}");
         }
     }
 }
@@ -294,25 +298,78 @@ fn u03_text_is_shown_as_it_arrives_and_wrapped_between_words() {
 }
 
 #[test]
-fn u03_a_resize_neither_doubles_nor_loses_text() {
-    let words: Vec<String> = (0..60).map(|number| format!("word{number}. ")).collect();
-    for resized_at in [1, 13, 30, 59] {
-        let (terminal, mut reader) = terminal(true);
+fn u01_a_title_is_wrapped_between_words_below_its_beginning() {
+    let title = vec![(Style::Success, "● ".to_owned()), (Style::Plain, "Run one two three".to_owned())];
+    let rows = hang(&title, 12).into_iter().map(|row| BlockRow { row, end: None });
+    assert_eq!(texts(&rows.collect::<Vec<_>>()), ["● Run one", "  two three"]);
+}
+
+/// Returns the text of rows.
+fn texts(rows: &[BlockRow]) -> Vec<String> {
+    let text = |row: &BlockRow| row.row.iter().map(|(_, text)| text.as_str()).collect::<String>();
+    rows.iter().map(text).collect()
+}
+
+#[test]
+fn u03_the_rest_of_a_block_keeps_its_place_after_a_resize() {
+    let source = "- top with a [link to the docs](https://x.org/docs) here\n  - **second** level of the list, and on\n    1. third\n  > quoted text (also)\n";
+    let wide = Block::of(source).rows(40);
+    let rest = |done: usize, width: usize| {
+        let finished = wide[done - 1].end.unwrap();
+        texts(&Block { finished, ..Block::of(source) }.rows(width))
+    };
+    assert_eq!(
+        texts(&wide),
+        [
+            "• top with a link to the docs",
+            "  (https://x.org/docs) here",
+            "  • second level of the list, and on",
+            "    1. third",
+            "  │ quoted text (also)",
+        ]
+    );
+    let second = ["  • second level of", "    the list, and on", "    1. third"];
+    let quote = ["  │ quoted text", "  │ (also)"];
+    assert_eq!(rest(2, 20), [&second[..], &quote].concat());
+    assert_eq!(rest(4, 18), quote);
+    assert_eq!(rest(1, 60)[0], "  (https://x.org/docs) here");
+}
+
+#[test]
+fn u03_what_is_printed_while_text_grows_stands_above_it_and_doubles_nothing() {
+    for (pieces, rows) in [
+        (["```\nlet a", " = 1;\n```\n"], "note\nlet a = 1;"),
+        (["- one **tw", "o**\n"], "note\n• one two"),
+        (["| a | b |\n|---|---|\n| c", " | d |\n"], "note\na │ b\n──┼──\nc │ d"),
+    ] {
+        let (terminal, mut reader) = live_terminal();
         let mut stream = MarkdownStream::default();
-        for (at, word) in words.iter().enumerate() {
-            if at == resized_at {
-                // As if the terminal had had another width until now.
-                stream.width = 60;
-            }
-            stream.push(&terminal, word).unwrap();
-        }
+        stream.push(&terminal, pieces[0]).unwrap();
+        terminal.eprintln(Style::Plain, "note").unwrap();
+        stream.push(&terminal, pieces[1]).unwrap();
         stream.finish(&terminal).unwrap();
         drop(terminal);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
-        let shown = screen(&text).join(" ");
-        assert_eq!(shown.split_whitespace().collect::<Vec<_>>().join(" "), words.concat().trim_end());
+        assert_eq!(selection(&text), rows, "{pieces:?}");
     }
+}
+
+#[test]
+fn u03_the_rows_of_a_table_are_shown_while_it_arrives() {
+    let (terminal, mut reader) = live_terminal();
+    let mut stream = MarkdownStream::default();
+    stream.push(&terminal, "| name | b |\n|---|---|\n").unwrap();
+    for row in 0..40 {
+        stream.push(&terminal, &format!("| row {row} | x |\n| un")).unwrap();
+        stream.line.clear();
+    }
+    // Without an end of the block.
+    drop(terminal);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let rows: Vec<String> = (28..40).map(|row| format!("row {row} │ x")).collect();
+    assert_eq!(selection(&text), rows.join("\n"));
 }
 
 #[test]
@@ -382,6 +439,19 @@ proptest! {
         let pieces: Vec<String> = chars.chunks(cut).map(|piece| piece.iter().collect()).collect();
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
         prop_assert_eq!(without_colours(&received(&pieces, true)), code);
+    }
+
+    #[test]
+    fn u03_a_resize_neither_doubles_nor_loses_text(text in "([a-z]{2,30}|[*`>_~-]{1,3}|[.] |  |\n|\n  |- |\n  - |[(]x[)]){0,40}", done in 1usize..9, widths in (12usize..60, 12usize..60)) {
+        let letters = |rows: &[BlockRow]| texts(rows).concat().replace(|char: char| !char.is_ascii_lowercase(), "");
+        let block = Block::of(&text);
+        let mut rows = block.rows(widths.0);
+        let all = letters(&rows);
+        let rest = rows.split_off(done.min(rows.len()));
+        let finished = rows.last().and_then(|row| row.end).unwrap_or_default();
+        prop_assert_eq!(letters(&rows) + &letters(&rest), all.clone());
+        let rest = Block { finished, ..block }.rows(widths.1);
+        prop_assert_eq!(letters(&rows) + &letters(&rest), all);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(120);
 /// Redraws in a second at most.
 const MAX_RATE: u8 = 20;
-/// Time since the label was set, then the label, cut to the width of the terminal.
-const TEMPLATE: &str = "{spinner} {elapsed} {wide_msg}";
+/// Time since the label was set, then the label, which the live area cuts to the width of the terminal.
+const TEMPLATE: &str = "{spinner} {elapsed} {msg}";
 
 /// Shows the row that it receives, or removes the row that was shown if it is empty.
 pub type ShowRow = Arc<dyn Fn(&str) + Send + Sync>;

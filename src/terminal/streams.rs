@@ -1,13 +1,17 @@
 //! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
 use super::hyperlink::{self, Link};
-use super::live::{InputView, Live, Look, Screen, paint_row};
+use super::keys::SavedModes;
+use super::live::{Growing, InputView, Live, Look, Screen, paint_row};
+use super::markdown;
 use super::notify::Window;
 use super::preview::{MAX_ROWS, MIN_ROWS, Preview, Row};
 use super::sanitize::{sanitize, sanitize_prose, wrap_words};
 use super::spinner::{ShowRow, Spinner};
 use agent_text::lines::one_line;
+use rustix::event::{Timespec, poll};
 use rustix::fs::{FileType, Stat, fstat};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::isatty;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,6 +26,8 @@ use tokio::time::Instant;
 const DEFAULT_WIDTH: u16 = 80;
 /// Rows assumed if the height of the terminal is unknown.
 const DEFAULT_HEIGHT: u16 = 24;
+/// Time in which the processes of the group stop after the signal.
+const TIME_TO_STOP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Begins a screen anew: the cursor at its first row, and nothing on it (CUP and ED of ECMA-48).
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 /// The beginnings of `TERM` of terminals that cut the rows of a smaller window instead of wrapping them.
@@ -401,6 +407,16 @@ impl Terminal {
         err.write(&block)
     }
 
+    /// Writes rows to standard error; their last pieces, which are text, are wrapped between words.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn eprint_texts(&self, rows: &[Row]) -> io::Result<()> {
+        let width = if self.rich { usize::from(self.width()) } else { usize::MAX };
+        let rows: Vec<Row> = rows.iter().flat_map(|row| markdown::hang(row, width)).collect();
+        self.eprint_rows(&rows)
+    }
+
     /// Writes a piece of streamed text to standard error, sanitized.
     ///
     /// # Errors
@@ -475,7 +491,7 @@ impl Terminal {
     ///
     /// # Errors
     /// As [`print`](Self::print).
-    pub fn print_growing(&self, finished: &[Row], growing: Vec<Row>) -> io::Result<PrintOutcome> {
+    pub(super) fn print_growing(&self, finished: &[Row], growing: Growing) -> io::Result<PrintOutcome> {
         if self.has_live_output() {
             let mut err = self.lock_err();
             err.live.growing = growing;
@@ -486,41 +502,15 @@ impl Terminal {
         if finished.is_empty() { Ok(PrintOutcome::Written) } else { self.print_rows(finished) }
     }
 
-    /// Shows `line` on standard output in place of the line that is not complete. Without a live area only a complete line is written.
-    ///
-    /// # Errors
-    /// As [`print`](Self::print).
-    pub(super) fn replace_line(&self, line: Row, is_complete: bool) -> io::Result<PrintOutcome> {
-        if !self.has_live_output() {
-            return if is_complete { self.print_rows(&[line]) } else { Ok(PrintOutcome::Written) };
-        }
-        let mut err = self.lock_err();
-        err.live.open.clear();
-        if !is_complete {
-            err.live.open = line;
-            return err.draw_soon().map(|()| PrintOutcome::Written);
-        }
-        drop(err);
-        self.print_rows(&[line])
-    }
-
-    /// Ends the block of text that grows, where the live area shows it: what is shown is finished.
-    ///
-    /// # Errors
-    /// As [`print`](Self::print).
-    pub fn keep_growing(&self) -> io::Result<()> {
-        if !self.has_live_output() {
-            return Ok(());
-        }
+    /// Returns the screen, and how many counted characters are finished of the block that grows.
+    pub(super) fn screen_and_finished(&self) -> (Screen, usize) {
         let mut err = self.lock_err();
         let screen = err.screen();
-        let text = err.live.keep_growing(screen);
-        err.out.write_all(text.as_bytes()).and_then(|()| err.out.flush())
-    }
-
-    /// Returns how often a block of text that grows was finished in the middle, by [`keep_growing`](Self::keep_growing) or because the window was resized.
-    pub fn kept_growing(&self) -> u64 {
-        self.lock_err().live.kept
+        if err.live.is_resized(screen) {
+            // What the new size moves out of the screen is finished. A terminal that is gone is noticed by what is written next.
+            drop(err.write(""));
+        }
+        (screen, err.live.growing.block.finished)
     }
 
     /// Checks whether standard output shares the live area of standard error.
@@ -620,6 +610,21 @@ impl Terminal {
         let mut err = self.lock_err();
         err.live.forget();
         drop(err.write(CLEAR_SCREEN));
+    }
+
+    /// Stops the process group, as the terminal does at Ctrl+Z, without the live area and with the modes of the shell; draws the live area when it goes on.
+    pub(super) fn stop_process(&self, modes: &SavedModes) {
+        // Nothing is written meanwhile.
+        let mut err = self.lock_err();
+        let erased = err.live.erase();
+        err.live.forget();
+        // A terminal that is gone is noticed by what is written next.
+        drop(err.out.write_all(erased.as_bytes()).and_then(|()| err.out.flush()));
+        modes.restore();
+        let _stopped = kill_current_process_group(Signal::TSTP);
+        // This thread can run on for a moment, because another may take the signal. Without job control nothing stops.
+        let _waited = poll(&mut [], Some(&TIME_TO_STOP));
+        drop(err.write(""));
     }
 
     /// Leaves the live area where it is, with the cursor below, for a process that ends: does not wait for anybody who writes.

@@ -1308,6 +1308,82 @@ fn u08_what_is_typed_while_text_streams_is_seen_below_it_and_disturbs_nothing() 
 }
 
 #[test]
+fn u03_a_window_that_is_resized_while_an_answer_streams_damages_nothing() {
+    let lab = Lab::new();
+    let text = "Some words and a [link to the docs](https://example.org/docs/index.html) and ~~strike~~ text.\n\n- first\n  - second level with a [link](https://example.org/list) and words of which some do not fit\n  - second level\n- last\n";
+    let streamed = json!({"text": text, "chunk": 3, "chunk_delay_ms": 20});
+    let server = Server::turns([streamed]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.see("the link", |text| text.contains("https://example"));
+    chat.resize(100);
+    chat.see("the item", |text| text.contains("• second level"));
+    chat.resize(140);
+    let seen = chat.see("the end", |text| text.contains("1 step"));
+    let flat = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (part, text) in [
+        (
+            "Some words",
+            "Some words and a link to the docs (https://example.org/docs/index.html) and strike text.",
+        ),
+        (
+            "• second level with",
+            "• first • second level with a link (https://example.org/list) and words of which some do not fit • second level • last",
+        ),
+    ] {
+        assert!(flat.contains(text) && flat.matches(part).count() == 1, "{seen}");
+    }
+    assert_eq!(seen.matches("\n  • second level").count(), 2, "{seen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u08_a_process_that_is_stopped_while_it_works_leaves_nothing_behind_and_goes_on() {
+    let lab = Lab::new();
+    let words = (1..=90).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
+    let streamed = json!({"text": words, "chunk": 6, "chunk_delay_ms": 20});
+    let server = Server::turns([streamed]);
+    let mut chat = AtTerminal::chat_in_shell(&lab, &server);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.see("the first words", |text| text.contains("word3 "));
+    chat.types("draft\u{1a}");
+    let seen = chat.see("the shell", |text| text.contains("has stopped"));
+    let (_, left) = seen.split_once("> hello").unwrap();
+    let has_live_area = ["word", "writes", "> ", "? help"].iter().any(|part| left.contains(part));
+    assert!(!has_live_area, "{seen}");
+    chat.types("\n");
+    let seen = chat.see("the end", |text| text.contains("1 step"));
+    let flat = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&words) && flat.matches("word1 ").count() == 1, "{seen}");
+    assert!(!seen.contains("writes") && seen.matches("draft").count() == 1, "{seen}");
+    chat.types("\u{15}/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn u09_a_question_is_shown_again_after_the_process_was_stopped() {
+    let lab = Lab::new();
+    let ask = json!({"path": "a.txt", "content": "x"});
+    let server = Server::turns([turn("write_file", &ask), json!({"text": "the end"})]);
+    let mut chat = AtTerminal::chat_in_shell(&lab, &server);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.see("the question", |text| questions(text) == 1);
+    chat.types("\u{1a}");
+    chat.see("the shell", |text| text.contains("has stopped"));
+    chat.types("\n");
+    chat.see("the question", |text| questions(text) == 2);
+    chat.types("n");
+    chat.see("the end", |text| text.contains("2 steps"));
+    assert!(!lab.exists("a.txt"));
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
 fn u08_enter_queues_for_the_step_alt_enter_for_the_end_and_up_takes_back() {
     let lab = Lab::new();
     let answers = ["first", "second"].map(|text| json!({"text": text}));

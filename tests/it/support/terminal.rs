@@ -117,6 +117,15 @@ impl AtTerminal {
         Self::launch_with(controlled(&lab.command(&[&args, more].concat())), true)
     }
 
+    /// Starts `agent chat` as a job of a shell, which continues it after a line of input if it is stopped.
+    pub fn chat_in_shell(lab: &Lab, server: &Server) -> Self {
+        let url = server.url();
+        let chat = ["chat", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        let script = "set -m; \"$@\"; echo has stopped; read -r line; fg";
+        let shell = within(&["bash", "-c", script, "bash"], &lab.command(&chat));
+        Self::launch_with(controlled(&shell), true)
+    }
+
     /// Starts `command` at a terminal that controls it.
     pub fn launch_controlled(command: &Command) -> Self {
         Self::launch(controlled(command))
@@ -225,16 +234,21 @@ impl AtTerminal {
 
 /// The same command in a session of its own, which its standard input controls.
 fn controlled(command: &Command) -> Command {
-    let mut controlled = Command::new("setsid");
-    controlled
-        .arg("--ctty")
+    within(&["setsid", "--ctty"], command)
+}
+
+/// The same command as further arguments of `outer`.
+fn within(outer: &[&str], command: &Command) -> Command {
+    let mut within = Command::new(outer[0]);
+    within
+        .args(&outer[1..])
         .arg(command.get_program())
         .args(command.get_args())
         .current_dir(command.get_current_dir().unwrap())
         .env_clear()
         .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .stdout(Stdio::piped());
-    controlled
+    within
 }
 
 /// The number of questions on a screen, whose rows can cut their words.
