@@ -65,10 +65,10 @@ pub fn choice(number: usize, text: &str) -> String {
 }
 
 /// The prompt of a question of the model.
-pub fn ask_user_prompt(choices: usize) -> String {
-    let what = if choices == 0 { "Your answer" } else { "A number, or your answer" };
-    format!("{what} (Esc = none): ")
-}
+pub const ASK_USER_PROMPT: &str = "Your answer (Esc = none): ";
+
+/// The row below the choices of a question.
+pub const CHOICE_KEYS: &str = "  Up, Down and Enter or a number choose; or write an answer";
 
 /// The question after a plan.
 pub const CHAT_DO_PLAN: &str = "Do it? y = yes, n = no, or what to change: ";

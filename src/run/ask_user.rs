@@ -33,17 +33,12 @@ impl Person for TerminalPerson {
     fn answer<'a>(&'a self, question: &'a UserQuestion) -> LocalBoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            let mut lines = vec![one_line(&question.question, SHOWN_CHARS)];
-            for (number, choice) in (1..).zip(&question.choices) {
-                lines.push(messages::choice(number, &one_line(choice, SHOWN_CHARS)));
-            }
-            self.terminal.eprintln(Style::Bold, &lines.join("\n")).ok()?;
-            let prompt = messages::ask_user_prompt(question.choices.len());
-            let typed = self.terminal.ask_text(&prompt, &self.interrupt).await?;
-            let typed = typed.trim();
-            let chosen =
-                typed.parse::<usize>().ok().and_then(|number| question.choices.get(number.checked_sub(1)?));
-            let answer = chosen.map_or(typed, String::as_str);
+            self.terminal.eprintln(Style::Bold, &one_line(&question.question, SHOWN_CHARS)).ok()?;
+            let choices: Vec<String> =
+                question.choices.iter().map(|choice| one_line(choice, SHOWN_CHARS)).collect();
+            let prompt = messages::ASK_USER_PROMPT;
+            let answer = self.terminal.ask_choice(prompt, &choices, &self.interrupt).await?;
+            let answer = answer.trim();
             (!answer.is_empty()).then(|| answer.to_owned())
         })
     }

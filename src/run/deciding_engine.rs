@@ -56,6 +56,7 @@ pub fn command_refusal(app: &App, settings: &Settings, command: &str) -> AppResu
     };
     Ok(match engine.judge(tool, None, &plan) {
         Decision::Allow => None,
-        Decision::Ask { reason, .. } | Decision::Deny { reason, .. } => Some(reason),
+        Decision::Ask { reason, .. } => Some(format!("it needs approval: {reason}")),
+        Decision::Deny { reason, .. } => Some(reason),
     })
 }

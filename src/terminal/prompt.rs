@@ -5,7 +5,7 @@
 use super::input_line::InputLine;
 use super::keys::{Keys, KeysOfAnswer, is_readable, wait_readable};
 use super::live::InputView;
-use super::preview::Preview;
+use super::preview::{Preview, Row};
 use super::sanitize::{columns, sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
 use agent_core::language::Language;
@@ -161,6 +161,16 @@ impl Terminal {
     /// Asks for a line of text and waits for it or for `cancel`. `None` at the end of the input, without a user, and when
     /// cancelled.
     pub async fn ask_text(&self, prompt: &str, cancel: &CancellationToken) -> Option<String> {
+        self.ask_choice(prompt, &[], cancel).await
+    }
+
+    /// Asks as [`ask_text`](Self::ask_text) does, for one of `choices` or a line of text: the arrows and Enter, or its number, choose.
+    pub async fn ask_choice(
+        &self,
+        prompt: &str,
+        choices: &[String],
+        cancel: &CancellationToken,
+    ) -> Option<String> {
         if !self.can_ask() {
             return None;
         }
@@ -174,7 +184,7 @@ impl Terminal {
         let asked = async {
             let _reading = self.reading.lock().await;
             self.keep_typed()?;
-            self.read_answer(prompt).await
+            self.read_answer(prompt, choices).await
         };
         let line = tokio::select! {
             biased;
@@ -198,12 +208,15 @@ impl Terminal {
     }
 
     /// Reads a line that the user edits after `prompt`; `None` at the end of the input and after Esc.
-    async fn read_answer(&self, prompt: &str) -> io::Result<Option<String>> {
+    async fn read_answer(&self, prompt: &str, choices: &[String]) -> io::Result<Option<String>> {
         if !self.has_icons() {
+            for (number, choice) in (1..).zip(choices) {
+                self.eprintln(Style::Bold, &messages::choice(number, choice))?;
+            }
             self.print_prompt(prompt)?;
             let line = read_line().await;
             self.end_prompt();
-            return line;
+            return line.map(|line| line.map(|line| chosen(line, choices)));
         }
         let is_long = columns(prompt) > usize::from(self.width()) / 2;
         if is_long {
@@ -211,7 +224,7 @@ impl Terminal {
         }
         let prompt = if is_long { ANSWER_PROMPT } else { prompt };
         let keys = KeysOfAnswer::begin();
-        let answer = self.edit_answer(prompt).await;
+        let answer = self.edit_answer(prompt, choices).await;
         drop(keys);
         self.show_answer(None);
         if let Ok(Some(answer)) = &answer {
@@ -220,18 +233,26 @@ impl Terminal {
         answer
     }
 
-    async fn edit_answer(&self, prompt: &str) -> io::Result<Option<String>> {
-        let (mut line, mut keys) = (InputLine::default(), Keys::default());
+    async fn edit_answer(&self, prompt: &str, choices: &[String]) -> io::Result<Option<String>> {
+        let (mut line, mut keys, mut marked) = (InputLine::default(), Keys::default(), 0);
         loop {
             let (rows, cursor) = line.rows(prompt, usize::from(self.width()), ANSWER_ROWS);
-            self.show_answer(Some(InputView { rows, cursor, below: Vec::new() }));
+            let below = choice_rows(choices, line.is_empty().then_some(marked));
+            self.show_answer(Some(InputView { rows, cursor, below }));
             match keys.next().await? {
                 Some(Event::Paste(text)) => line.paste(&text),
                 Some(Event::Key(key)) => match key.code {
-                    KeyCode::Enter => return Ok(Some(line.text())),
+                    KeyCode::Up if line.is_empty() => marked = marked.saturating_sub(1),
+                    KeyCode::Down if line.is_empty() => {
+                        marked = (marked + 1).min(choices.len().saturating_sub(1));
+                    }
+                    KeyCode::Enter if line.is_empty() && !choices.is_empty() => {
+                        return Ok(choices.get(marked).cloned());
+                    }
+                    KeyCode::Enter => return Ok(Some(chosen(line.text(), choices))),
                     // Ctrl+J, the end of a line that a program types.
                     KeyCode::Char('j') if key.modifiers == KeyModifiers::CTRL => {
-                        return Ok(Some(line.text()));
+                        return Ok(Some(chosen(line.text(), choices)));
                     }
                     KeyCode::Esc => return Ok(None),
                     KeyCode::Char('d') if key.modifiers == KeyModifiers::CTRL && line.is_empty() => {
@@ -273,7 +294,7 @@ impl Terminal {
                     continue;
                 }
                 NO_BECAUSE => {
-                    let why = self.read_answer(messages::prompt_why(question.language)).await?;
+                    let why = self.read_answer(messages::prompt_why(question.language), &[]).await?;
                     let Some(why) = why.filter(|why| !why.contains(ESCAPE)) else { continue };
                     let why = one_line(why.trim(), REASON_CHARS);
                     return Ok(PromptAnswer::No((!why.is_empty()).then_some(why)));
@@ -469,6 +490,22 @@ impl Drop for OpenQuestion<'_> {
             self.0.set_title(messages::TITLE_WORKS);
         }
     }
+}
+
+/// Returns the choice whose number was typed, or what was typed.
+fn chosen(typed: String, choices: &[String]) -> String {
+    let number = typed.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    number.and_then(|at| choices.get(at)).cloned().unwrap_or(typed)
+}
+
+/// Returns the rows of choices, one of which Enter takes.
+fn choice_rows(choices: &[String], marked: Option<usize>) -> Vec<Row> {
+    let row = |(at, choice): (usize, &String)| {
+        let (style, mark) = if marked == Some(at) { (Style::Bold, "→") } else { (Style::Dim, " ") };
+        vec![(style, format!("{mark} {}", messages::choice(at + 1, choice).trim_start_matches("  ")))]
+    };
+    let hint = (!choices.is_empty()).then(|| vec![(Style::Dim, messages::CHOICE_KEYS.to_owned())]);
+    choices.iter().enumerate().map(row).chain(hint).collect()
 }
 
 /// Returns the style of a line of a diff.

@@ -1587,9 +1587,15 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
     let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--agent", "plan"]);
     chat.prompt(1);
     chat.types("hello\r");
-    chat.see("the choices", |text| text.contains("Which data base?\n  1  SQLite\n  2  Postgres\nA number"));
-    chat.types("2\r");
-    chat.see("the second question", |text| text.contains("Which name?\nYour answer"));
+    chat.see("the choices", |text| {
+        text.contains("Which data base?\nYour answer") && text.contains("\n→ 1  SQLite\n  2  Postgres")
+    });
+    chat.types("\u{1b}[B");
+    chat.see("the mark", |text| text.contains("\n  1  SQLite\n→ 2  Postgres"));
+    chat.types("\r");
+    chat.see("the second question", |text| {
+        text.contains("(Esc = none): Postgres\nWhich name?\nYour answer") && !text.contains("SQLite")
+    });
     chat.types("users\r");
     chat.see("the question", |text| text.contains("Do it? y = yes"));
     let result = results(&server.requests()[1]);

@@ -125,8 +125,10 @@ fn quoted(text: &str) -> String {
 
 /// Returns why a command needs approval in every mode that asks; `None` if it does not.
 pub(super) fn risk(command: &Command<'_>) -> Option<Risk> {
-    let programs =
-        command.programs.iter().filter_map(|program| irreversible(program).or_else(|| reaches_outside(program)));
+    let programs = command
+        .programs
+        .iter()
+        .filter_map(|program| irreversible(program).or_else(|| reaches_outside(program)));
     let unknown = has_unknown_program(command).then_some(Risk::UnknownCode);
     programs.chain(file_outside(command)).chain(unknown).max()
 }
