@@ -217,13 +217,13 @@ pub fn chat_start(model: &str, agent_and_mode: &str, place: &str, session: Optio
     let model = if model.is_empty() { "no model configured: /model PROVIDER/MODEL" } else { model };
     let session = session.map_or_else(String::new, |id| format!(" · session {id}"));
     format!(
-        "agent chat · {model} · {agent_and_mode}\n{place}{session} · /help lists the commands, Ctrl+D ends"
+        "agent chat · {model} · agent {agent_and_mode}\n{place}{session} · /help lists the commands, Ctrl+D ends"
     )
 }
 
-/// `agent build, mode confirm-sensitive`; without a mode for an agent that only reads.
+/// `build, mode confirm-sensitive`; without a mode for an agent that only reads.
 pub fn chat_agent_and_mode(agent: &str, mode: Option<&str>) -> String {
-    mode.map_or_else(|| format!("agent {agent}, only reads"), |mode| format!("agent {agent}, mode {mode}"))
+    mode.map_or_else(|| format!("{agent}, only reads"), |mode| format!("{agent}, mode {mode}"))
 }
 
 /// Warning at the start of a conversation in the home directory or in `/`.
@@ -298,7 +298,7 @@ pub fn context_page(rows: &[ContextRow], used: u64, window: Option<u64>) -> Stri
 /// The options of the next message.
 pub fn chat_options(model: &str, agent_and_mode: &str, effort: &str) -> String {
     let model = if model.is_empty() { "none" } else { model };
-    format!("model {model} · {agent_and_mode} · effort {effort}")
+    format!("model {model} · agent {agent_and_mode} · effort {effort}")
 }
 
 /// The session of the next message.
@@ -392,8 +392,9 @@ pub fn more_lines(more: usize) -> String {
 
 /// The row below the input.
 pub fn chat_footer(model: &str, agent_and_mode: &str, place: &str, spent: &str) -> String {
+    // The first parts are those that a narrow screen must show.
     let model = if model.is_empty() { "no model: /model PROVIDER/MODEL" } else { model };
-    format!("  {agent_and_mode} · {spent}{place} · {model} · ? help")
+    format!("  ? help · {agent_and_mode} · {spent}{model} · {place}")
 }
 
 /// A message that was typed while the run worked, when its next step sends it.

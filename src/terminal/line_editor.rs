@@ -29,6 +29,8 @@ const HISTORY_LINES: usize = 1_000;
 pub const PROMPT: &str = "> ";
 /// Most rows of the input; more are scrolled.
 const MAX_ROWS: usize = 8;
+/// The key that shows the help in an empty line.
+pub const HELP_KEY: char = '?';
 /// A menu takes at most this part of the screen, within these limits.
 const MENU_SHARE: usize = 4;
 const MIN_MENU_ROWS: usize = 6;
@@ -295,11 +297,15 @@ impl LineEditor {
                 _opened = questions.wait_for(|open| *open > 0) => continue,
                 _resized = resized.recv() => continue,
                 _continued = continued.recv() => {
-                    if !std::mem::take(&mut self.is_stopping) {
+                    let was_stopped_by_others = !std::mem::take(&mut self.is_stopping);
+                    if was_stopped_by_others {
                         self.modes.forget();
+                    }
+                    // Before anything is drawn: what the user types at the sight of it are keys.
+                    self.modes.deliver_keys(activity.signal_keys());
+                    if was_stopped_by_others {
                         terminal.begin_again();
                     }
-                    self.modes.deliver_keys(activity.signal_keys());
                     continue;
                 }
                 event = self.keys.next() => event?,
@@ -395,18 +401,7 @@ impl LineEditor {
             Event::Key(key) => key,
             _ => return None,
         };
-        if self.search.is_some() && self.press_in_search(key) {
-            return None;
-        }
-        let key = match self.vi.as_mut().and_then(|vi| vi.press(key, &mut self.line)) {
-            Some(ViKey::Used) => {
-                self.shown = None;
-                self.menu = None;
-                return None;
-            }
-            Some(ViKey::As(key)) => key,
-            None => key,
-        };
+        let key = self.press_in_mode(key)?;
         if let KeyCode::Char(char) = key.code
             && key.modifiers.contains(KeyModifiers::CTRL)
             && let ControlFlow::Break(input) = self.press_ctrl(char, terminal, activity)
@@ -432,6 +427,11 @@ impl LineEditor {
             KeyCode::Esc if self.vi.as_mut().is_some_and(|vi| vi.escape(&mut self.line)) => {}
             KeyCode::Esc if activity == Activity::Works => return Some(Input::Stop),
             _ => {
+                let is_help = key.code == KeyCode::Char(HELP_KEY) && self.line.is_empty();
+                if is_help {
+                    // The footer offers it; a message does not begin so.
+                    return Some(Input::Line(HELP_KEY.to_string()));
+                }
                 if self.line.press(key) {
                     self.shown = None;
                     self.update_menu();
@@ -439,6 +439,21 @@ impl LineEditor {
             }
         }
         None
+    }
+
+    /// Gives a key to the search or to vi; returns the key that is left to handle.
+    fn press_in_mode(&mut self, key: KeyEvent) -> Option<KeyEvent> {
+        if self.search.is_some() && self.press_in_search(key) {
+            return None;
+        }
+        match self.vi.as_mut().and_then(|vi| vi.press(key, &mut self.line)) {
+            Some(ViKey::Used) => {
+                (self.shown, self.menu) = (None, None);
+                None
+            }
+            Some(ViKey::As(key)) => Some(key),
+            None => Some(key),
+        }
     }
 
     /// Handles a key with Ctrl, unless it only edits the line.

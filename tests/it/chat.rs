@@ -1455,6 +1455,8 @@ fn u16_a_slash_opens_a_menu_with_descriptions_and_a_long_paste_is_folded() {
     chat.see("the modes", |text| text.contains("\n→ confirm-all              in force · asks"));
     chat.types("\r");
     chat.see("the same mode", |text| text.matches("agent build, mode confirm-all").count() == 2);
+    chat.types("?");
+    chat.see("the help", |text| text.contains("> ?\n  /help") && input(text) == ">");
     chat.types("/stat\r");
     chat.see("the status", |text| text.contains("> /status\n"));
     chat.types("see @sr\t");
@@ -1483,13 +1485,13 @@ fn u17_the_history_is_searched_and_a_screen_is_cleared() {
     }
     chat.prompt(3);
     chat.types("draft\u{1b}[A");
-    chat.see("the line before", |text| text.contains("> another\n  agent build"));
+    chat.see("the line before", |text| text.contains("> another\n  ? help · build"));
     chat.types("\u{1b}[B");
     chat.see("the draft", |text| text.contains("> draft\n"));
     chat.types("\u{15}\u{12}first");
     chat.see("the search", |text| text.contains("> the first one\n") && text.contains("history: first"));
     chat.types("\u{c}");
-    chat.see("a clear screen", |text| text.contains("> the first one\n  agent build"));
+    chat.see("a clear screen", |text| text.contains("> the first one\n  ? help · build"));
     chat.types("\r");
     chat.prompt(4);
     assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"the first one\"");
@@ -1550,9 +1552,9 @@ fn u10_auto_is_the_default_in_a_git_work_tree_with_a_sandbox_and_shift_tab_chang
     assert_eq!(lab.read("a.txt"), "two\n");
     chat.prompt(2);
     chat.types("\u{1b}[Z");
-    chat.see("the plan", |text| text.contains("agent plan, only reads"));
+    chat.see("the plan", |text| text.contains("· plan, only reads"));
     chat.types("\u{1b}[Z");
-    chat.see("the mode", |text| text.contains("agent build, mode confirm-sensitive"));
+    chat.see("the mode", |text| text.contains("· build, mode confirm-sensitive"));
     chat.types("again\r");
     chat.answer("n");
     chat.see("the end", |text| text.matches("\ndone\n").count() == 2);
@@ -2012,18 +2014,18 @@ fn u10_the_row_below_the_input_is_true_after_a_change_of_the_agent() {
     chat.types("one\r");
     chat.prompt(2);
     chat.types("\u{1b}[Z");
-    chat.see("the agent", |text| text.contains("agent build, mode confirm-sensitive"));
+    chat.see("the agent", |text| text.contains("· build, mode confirm-sensitive"));
     chat.types("two\r");
     chat.answer("y");
     lab.wait_for_file("gate");
     // A change while the agent works holds for the next message.
     chat.types("\u{1b}[Z\u{1b}[Z");
     let row = |text: &str| text.lines().last().unwrap_or_default().to_owned();
-    chat.see("the agent", |text| row(text).contains("agent plan, only reads"));
+    chat.see("the agent", |text| row(text).contains("plan, only reads"));
     fs::write(lab.ws().join("gate"), "go\n").unwrap();
     chat.prompt(3);
     let seen = chat.see("the answer", |text| {
-        text.contains("\nchanged\n") && row(text).contains("agent plan, only reads")
+        text.contains("\nchanged\n") && row(text).contains("· plan, only reads")
     });
     assert!(!seen.contains("settings differ") && !seen.contains("the tools have changed"), "{seen}");
     chat.types("/quit\r");
