@@ -44,7 +44,6 @@ pub enum CompactionEvent {
         requested: bool,
     },
     /// Tool outputs were shortened; each can be read completely as `output:CALL_ID`.
-    #[serde(alias = "outputs")]
     OutputsShortened {
         /// Ids of the calls with these outputs.
         call_ids: Vec<String>,
@@ -52,7 +51,6 @@ pub enum CompactionEvent {
     /// Whole exchanges were replaced by a summary.
     Summary {
         /// Number of messages from the first that the summary covers; the instructions, the task and the last prompt stay.
-        #[serde(alias = "upto")]
         message_count: usize,
         /// The summary.
         text: String,
@@ -60,11 +58,9 @@ pub enum CompactionEvent {
         by_model: bool,
     },
     /// Whole exchanges were dropped.
-    #[serde(alias = "left_out")]
     MessagesDropped {
         /// Number of messages from the first in the dropped range; the instructions, the task, the last prompt and an
         /// earlier summary stay.
-        #[serde(alias = "upto")]
         message_count: usize,
     },
     /// The compaction is complete.

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of [`Record`] and [`Event`] as written to journals and streams.
-pub const EVENT_SCHEMA_VERSION: u32 = 2;
+pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
 /// An event with its position in the session and in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub enum Event {
         /// The program version that created the session.
         program: String,
         /// The workspace root before the session was imported (`agent sessions import`); absent for a session of this machine.
-        #[serde(default, skip_serializing_if = "Option::is_none", alias = "brought_from")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         imported_from: Option<String>,
         /// The command of several runs, such as `agent loop`, of which the session is a part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub enum Event {
         resumed: bool,
         /// The sandbox of commands.
         sandbox: String,
-        /// Limits of the run; absent in journals of earlier versions.
+        /// Limits of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bounds: Option<Box<RunLimits>>,
     },
@@ -139,8 +139,7 @@ pub enum Event {
         purpose: Purpose,
         /// Number of messages in the conversation.
         messages: usize,
-        /// Hash of the messages without secrets and without the session's untrusted-data delimiters; absent in journals of
-        /// earlier versions.
+        /// Hash of the messages without secrets and without the session's untrusted-data delimiters.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
@@ -160,17 +159,14 @@ pub enum Event {
     /// The most that the run may use of a budget that other runs share; emitted before a request when it has changed.
     BudgetCap(BudgetCap),
     /// The following response comes from the local cache (`llm.cache`); no request is sent.
-    #[serde(alias = "kept_answer")]
     CachedAnswer,
     /// A request failed and is retried.
     Retry {
         /// The attempt that failed: the `attempt` of its `request_sent`.
         attempt: u32,
-        /// Number of this retry, from 1; 0 in journals of earlier versions.
-        #[serde(default)]
+        /// Number of this retry, from 1.
         retry: u32,
-        /// Maximum number of retries; 0 in journals of earlier versions.
-        #[serde(default)]
+        /// Maximum number of retries.
         max_retries: u32,
         /// Whether the `text` and `thinking` events since that `request_sent` belong to a response that is discarded.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -238,11 +234,10 @@ pub enum Event {
         /// The model that is used from now on.
         to: String,
         /// The failure.
-        #[serde(alias = "because")]
         failure: Failure,
     },
     /// A tool call is about to be checked and run.
-    #[serde(rename = "tool_call_start", alias = "tool_start")]
+    #[serde(rename = "tool_call_start")]
     ToolCallStart {
         /// The call as the model made it.
         call: ToolCall,
@@ -250,7 +245,6 @@ pub enum Event {
         summary: String,
     },
     /// A call is about to change files. If the process is killed, the next one checks these files.
-    #[serde(alias = "changing")]
     FileChangesPlanned {
         /// Id of the call.
         call_id: String,
@@ -258,7 +252,7 @@ pub enum Event {
         changes: Vec<Change>,
     },
     /// A tool call has a result.
-    #[serde(rename = "tool_call_end", alias = "tool_end")]
+    #[serde(rename = "tool_call_end")]
     ToolCallEnd {
         /// Name of the tool; for a call of `call_tool`, of the tool that it named.
         name: String,
@@ -279,13 +273,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
         /// What the call adds to the limits of guardrails.
-        #[serde(default, skip_serializing_if = "crate::is_default", alias = "counted")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         guardrail_counts: CallCounts,
         /// Milliseconds for decision, hooks and execution, without the wait for an answer of the user.
         duration_ms: u64,
     },
     /// A tool call was not run: it needs approval, or follows a call that does (`--approvals pause`).
-    #[serde(alias = "tool_call_waits")]
     ToolCallPending {
         /// Id of the call.
         call_id: String,
@@ -300,7 +293,6 @@ pub enum Event {
         /// The answer.
         answer: ApprovalAnswer,
         /// Signature: shows that the answer was given on this machine, in this session and to this request.
-        #[serde(alias = "seal")]
         signature: String,
     },
     /// An event in the session of a subagent.
@@ -310,7 +302,7 @@ pub enum Event {
         /// The event.
         event: Box<Event>,
         /// What the subagent has spent and reserved; absent if it is unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none", alias = "purse")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_share: Option<BudgetShare>,
     },
     /// A command continues in the background.
@@ -329,7 +321,7 @@ pub enum Event {
         /// Description of how it ended.
         outcome: String,
         /// Set if the command was ended at the end of the run.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "with_run")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ended_by_run_end: bool,
     },
     /// A hook ran.
@@ -351,7 +343,6 @@ pub enum Event {
         triggered: TriggeredGuardrail,
     },
     /// The model reported that it is done, and the quality gates were checked.
-    #[serde(alias = "gates")]
     QualityGates {
         /// Results of the gates, in order.
         results: Vec<GateResult>,
@@ -373,7 +364,6 @@ pub enum Event {
         /// US dollars of the run so far, including failed requests.
         spent_usd: Usd,
         /// The threshold, in US dollars.
-        #[serde(alias = "at_usd")]
         threshold_usd: Usd,
     },
     /// The conversation fills the context window and is compacted.
@@ -393,11 +383,10 @@ pub enum Event {
         /// Hash of the commit.
         commit: String,
         /// Changed files that the commit does not contain.
-        #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "left_out")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         omitted_files: Vec<String>,
     },
     /// The session state was saved, so that earlier records need not be read again.
-    #[serde(alias = "state_kept")]
     StateSaved {
         /// Version of the state format.
         version: u32,
@@ -424,7 +413,6 @@ pub enum Event {
     /// The user restored files between runs (`agent undo`, `agent redo`).
     Restored {
         /// Undo or redo.
-        #[serde(alias = "way")]
         direction: RestoreDirection,
         /// The last step whose changes an undo left in place, counted over all runs of the session; 0 for a redo.
         to_step: u32,

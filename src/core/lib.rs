@@ -10,7 +10,6 @@ pub mod decision;
 pub mod evaluation;
 pub mod event;
 pub mod event_sink;
-pub mod event_upgrade;
 pub mod failure;
 pub mod file_change;
 pub mod finish_reason;

@@ -72,15 +72,11 @@ pub struct Limits {
     pub max_continuations: u32,
     /// Calls in a row with arguments that are not JSON before the run closes; 0 turns the limit off.
     pub max_malformed: u32,
-    /// Circuit breakers; absent in journals of earlier versions, which had none.
-    #[serde(default)]
+    /// Circuit breakers.
     pub breakers: BreakerLimits,
-    /// Whether the model receives a notice when less than a fifth of the time, the money or the tokens is left; false in
-    /// journals of earlier versions.
-    #[serde(default, alias = "tells_what_is_left")]
+    /// Whether the model receives a notice when less than a fifth of the time, the money or the tokens is left.
     pub warns_when_low: bool,
-    /// The language of the closing summary; English in journals of earlier versions.
-    #[serde(default)]
+    /// The language of the closing summary.
     pub language: Language,
     /// Spending limits.
     pub caps: SpendingCaps,
@@ -91,11 +87,9 @@ pub struct Limits {
     /// How often failed quality gates are reported to the model before the run ends anyway; absent without gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate_rounds: Option<u32>,
-    /// How the conversation is compacted when it fills the window; off in journals of earlier versions.
-    #[serde(default)]
+    /// How the conversation is compacted when it fills the window.
     pub compaction: CompactionLimits,
-    /// How answers are evaluated; off in journals of earlier versions.
-    #[serde(default)]
+    /// How answers are evaluated.
     pub evaluation: EvaluationLimits,
     /// How often the findings of a review of the changes are sent to the model before the run ends anyway; absent without
     /// reviews.

@@ -2,7 +2,6 @@
 
 use crate::blobs::{BlobPointers, BlobStore};
 use agent_core::event::{EVENT_SCHEMA_VERSION, Record};
-use agent_core::event_upgrade::upgrade_tags;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -51,7 +50,7 @@ struct JournalLine<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
-    #[serde(borrow, alias = "beside")]
+    #[serde(borrow)]
     blobs: Option<&'a RawValue>,
 }
 
@@ -184,7 +183,7 @@ pub fn is_newer_version(record: &Record) -> bool {
 /// When the line is damaged, or only a later version can read it.
 pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
     let (raw, _) = parse(line)?;
-    record(raw)
+    serde_json::from_str(raw).map_err(|_| line_error(raw))
 }
 
 /// Decodes the record of a line without blobs.
@@ -194,7 +193,7 @@ pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
 pub fn decode(line: &[u8]) -> Result<Record, LineError> {
     let (raw, pointers) = parse(line)?;
     match pointers {
-        None => record(raw),
+        None => serde_json::from_str(raw).map_err(|_| line_error(raw)),
         Some(_) => Err(LineError::Damaged),
     }
 }
@@ -205,17 +204,7 @@ fn decode_with_blobs(line: &[u8], blobs: &BlobStore) -> Result<(Record, bool), L
     let pointers: BlobPointers = serde_json::from_str(pointers).map_err(|_| LineError::Damaged)?;
     let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
     let all = blobs.restore_blobs(&mut value, &pointers).ok_or(LineError::Damaged)?;
-    upgrade_tags(&mut value["event"]);
     serde_json::from_value(value).map(|record| (record, all)).map_err(|_| line_error(raw))
-}
-
-/// Decodes a record, with the names of this or an earlier version.
-fn record(raw: &str) -> Result<Record, LineError> {
-    serde_json::from_str(raw).or_else(|_| {
-        let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
-        upgrade_tags(&mut value["event"]);
-        serde_json::from_value(value).map_err(|_| line_error(raw))
-    })
 }
 
 /// Returns the JSON of the record and of its blob pointers, as they were written.

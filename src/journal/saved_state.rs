@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Version of the state format; a state of another version is not read. Increase it whenever the same event leads to a
 /// different state.
-pub const STATE_VERSION: u32 = 8;
+pub const STATE_VERSION: u32 = 1;
 
 /// Maximum bytes of a state.
 const MAX_STATE_BYTES: u64 = 1 << 30;

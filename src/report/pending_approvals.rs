@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::io;
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 1;
 
 /// The calls that need approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

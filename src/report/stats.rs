@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 1;
 
 /// The event types that [`UsageStats`] are computed from.
 pub const COUNTED_EVENTS: [&str; 11] = [

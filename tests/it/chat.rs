@@ -2024,9 +2024,8 @@ fn u10_the_row_below_the_input_is_true_after_a_change_of_the_agent() {
     chat.see("the agent", |text| row(text).contains("plan, only reads"));
     fs::write(lab.ws().join("gate"), "go\n").unwrap();
     chat.prompt(3);
-    let seen = chat.see("the answer", |text| {
-        text.contains("\nchanged\n") && row(text).contains("· plan, only reads")
-    });
+    let seen = chat
+        .see("the answer", |text| text.contains("\nchanged\n") && row(text).contains("· plan, only reads"));
     assert!(!seen.contains("settings differ") && !seen.contains("the tools have changed"), "{seen}");
     chat.types("/quit\r");
     let done = chat.finish();

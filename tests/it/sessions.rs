@@ -275,7 +275,7 @@ fn what_a_later_version_has_written_is_not_gone_on_with() {
     lab.run(&Server::start("turns: [{text: one}]"), &[]).exits(0);
     let first = include_str!("../journals/first.jsonl");
     let more =
-        r#"{"v":3,"seq":99,"run":"r","step":0,"wall_ms":1,"mono_us":1,"event":{"type":"of_tomorrow"}}"#;
+        r#"{"v":2,"seq":99,"run":"r","step":0,"wall_ms":1,"mono_us":1,"event":{"type":"of_tomorrow"}}"#;
     put(&lab, &format!("{first}{more}\n"));
     let before = fs::read(lab.journal()).unwrap();
     let done = lab.resume(&Server::start("turns: [{text: never}]"), &["go on"]).exits(3);

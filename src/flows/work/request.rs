@@ -102,7 +102,7 @@ fn recorded<C: WorkCommand>(app: &App, id: &str, added: &C) -> AppResult<C> {
         return Err(refuse(messages::other_directory(id, &work.start.directory)));
     }
     if work.start.request.is_null() {
-        return Err(unreadable("an earlier version wrote it"));
+        return Err(unreadable("its request is missing"));
     }
     if work.result.is_some_and(|result| result.stop_reason == Some(WorkStopReason::Done)) {
         return Err(refuse(messages::work_is_done(id)));

@@ -39,7 +39,7 @@ use std::io;
 use std::path::Path;
 
 /// Version of the document.
-pub const REPORT_SCHEMA_VERSION: u32 = 2;
+pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
 /// A report on a session. The middle of a long text is replaced by a note.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -123,9 +123,7 @@ async fn replay_run(before: &[Record], rest: &[Record], live: Option<&LiveTools>
     });
     replayed.outcome = match (bounds, lacks) {
         (None, Some(seq)) => ReplayOutcome::MissingRecord(seq),
-        (None | Some(None), _) => {
-            ReplayOutcome::Unknown("it was written by an earlier version of agent".to_owned())
-        }
+        (None | Some(None), _) => ReplayOutcome::Unknown("its limits are not in the journal".to_owned()),
         (Some(Some(bounds)), lacks) => match (replay_bounded(before, own, bounds, live).await, lacks) {
             (Ok(ReplayOutcome::Incomplete), Some(seq)) => ReplayOutcome::MissingRecord(seq),
             (Ok(outcome), _) => outcome,

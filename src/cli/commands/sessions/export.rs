@@ -1,8 +1,6 @@
 //! `agent sessions export`: writes a session to one file, for archiving or sharing.
 
-use super::export_format::{
-    EXPORT_VERSION, EXPORT_VERSION_WITHOUT_IMAGES, ExportHeader, ExportedImage, ExportedOutput, io_failure,
-};
+use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedImage, ExportedOutput, io_failure};
 use super::{CommandContext, read_session};
 use agent_core::event::{Event, Record};
 use agent_core::failure::FailureKind;
@@ -91,8 +89,7 @@ pub fn write_session(
 ) -> AppResult<()> {
     let records = read_session(store, id)?.records;
     let images = images_of(&records);
-    let agent_session = if images.is_empty() { EXPORT_VERSION_WITHOUT_IMAGES } else { EXPORT_VERSION };
-    let header = ExportHeader { agent_session, session_id: id.to_owned() };
+    let header = ExportHeader { agent_session: EXPORT_VERSION, session_id: id.to_owned() };
     let (image_dir, outputs) = (ImageDir::new(store.images_dir(id)?), store.outputs_dir(id)?);
     let written = (|| -> io::Result<()> {
         write_json_line(to, &header)?;

@@ -6,11 +6,8 @@ use agent_run::error::AppError;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Version of the format of a session with images.
-pub const EXPORT_VERSION: u32 = 2;
-
-/// Version of the format of a session without images, which earlier programs can read.
-pub const EXPORT_VERSION_WITHOUT_IMAGES: u32 = 1;
+/// Version of the format.
+pub const EXPORT_VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
