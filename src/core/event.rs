@@ -386,15 +386,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         omitted_files: Vec<String>,
     },
-    /// The session state was saved, so that earlier records need not be read again.
-    StateSaved {
-        /// Version of the state format.
-        version: u32,
-        /// Hash of the state (BLAKE3, hexadecimal), which names its file.
-        hash: String,
-        /// Number of journal lines before this one.
-        lines: u64,
-    },
     /// A notice.
     Notice {
         /// Severity of the notice.

@@ -4,12 +4,11 @@ use crate::answer_signature::AnswerSigner;
 use crate::read;
 use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
 use agent_core::event::{Event, Record};
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// A call that is pending approval, and the answer recorded for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingCall {
     /// The approval request.
     pub approval: ApprovalRequest,
@@ -26,18 +25,17 @@ impl PendingCall {
 }
 
 /// An answer recorded in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedAnswer {
     /// The answer.
     pub answer: ApprovalAnswer,
     signature: String,
     /// Whether the signature is valid: the answer was given on this machine, in this session and to this request.
-    #[serde(skip)]
     pub is_genuine: bool,
 }
 
 /// State folded from a journal: approval requests of calls without a result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approvals {
     /// Requests in the order of the calls.
     waiting: Vec<PendingCall>,

@@ -120,13 +120,6 @@ impl BlobStore {
         if is_it { Ok(bytes) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
-    /// Removes the blob with this hash.
-    #[expect(clippy::disallowed_methods, reason = "this module owns the blob files")]
-    pub fn remove(&self, hash: &str) {
-        // A file that stays is unused and is removed with the session.
-        let _ = std::fs::remove_file(self.path(hash));
-    }
-
     fn path(&self, hash: &str) -> PathBuf {
         self.dir.join(format!("{hash}.{}", self.extension))
     }

@@ -6,8 +6,7 @@ use crate::labels::write_labels;
 use crate::read;
 use crate::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
 use crate::write::encode_with_blobs;
-use agent_core::event::{Event, NoticeLevel, Purpose, Record};
-use agent_messages as messages;
+use agent_core::event::{Event, Purpose, Record};
 use agent_runtime::private_file::{create_private_dir, synced};
 use agent_text::delimiter::Delimiter;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -125,8 +124,7 @@ pub fn rewrite_imported(mut records: Vec<Record>, id: &str, workspace: &str) -> 
 }
 
 /// Rewrites `records` for a new session. Data in user messages gets its delimiters. Pending approvals and their answers are
-/// removed: they belong to the original session. Saved states are replaced by a notice, because they cannot be trusted
-/// without the records they follow from; the notice keeps the number of records for replay. A session that was imported stays one.
+/// removed: they belong to the original session. A session that was imported stays one.
 pub fn rewrite_for_session(mut records: Vec<Record>, id: &str) -> Vec<Record> {
     let stays =
         |event: &Event| !matches!(event, Event::ToolCallPending { .. } | Event::ApprovalAnswered { .. });
@@ -134,10 +132,6 @@ pub fn rewrite_for_session(mut records: Vec<Record>, id: &str) -> Vec<Record> {
     let delimiter = Delimiter::for_session(id);
     let mut before = delimiter.clone();
     for record in &mut records {
-        if matches!(record.event, Event::StateSaved { .. }) {
-            record.event =
-                Event::Notice { level: NoticeLevel::Info, text: messages::STATE_LEFT_OUT.to_owned() };
-        }
         if let Event::SessionStart { session_id, .. } = &mut record.event {
             before = Delimiter::for_session(&std::mem::replace(session_id, id.to_owned()));
         }

@@ -2,14 +2,12 @@
 
 use agent_core::event::{Event, Record};
 use agent_core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A change that was not undone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct ActiveChange {
     step: u32,
-    #[serde(default)]
     by: ChangedBy,
     before: FileState,
     after: FileState,
@@ -18,7 +16,7 @@ struct ActiveChange {
 }
 
 /// Changes to one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct FileChanges {
     /// The changes that were not undone, oldest first.
     standing: Vec<ActiveChange>,
@@ -27,8 +25,7 @@ struct FileChanges {
 }
 
 /// Changes to one file that an undo removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct UndoneChanges {
     /// The changes, oldest first.
     changes: Vec<ActiveChange>,
@@ -40,7 +37,7 @@ struct UndoneChanges {
 type UndoneFiles = BTreeMap<String, UndoneChanges>;
 
 /// A step that changed files.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedStep {
     /// Number of the step over all runs of the session, from 1; 0 for changes before the first step.
     pub number: u32,
@@ -70,7 +67,7 @@ pub struct Restoration {
 }
 
 /// State folded from a journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHistory {
     trails: BTreeMap<String, FileChanges>,
     undone: Vec<UndoneFiles>,

@@ -3,10 +3,9 @@
 use agent_core::event::{Event, Record};
 use agent_core::file_change::Change;
 use agent_core::message::ToolCall;
-use serde::{Deserialize, Serialize};
 
 /// A call that announced file changes and has no result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InterruptedCall {
     /// The call.
     pub call: ToolCall,
@@ -15,7 +14,6 @@ pub struct InterruptedCall {
     /// The announced file changes; empty for a program.
     pub announced: Vec<Change>,
     /// Id of the call of the subagent that announced them; absent for changes by the call itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     subagent_call: Option<String>,
 }
 
@@ -27,8 +25,7 @@ impl InterruptedCall {
 }
 
 /// State folded from a journal: calls that started and have no result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct UnfinishedCalls {
     begun: Vec<(ToolCall, String)>,
     changing: Vec<InterruptedCall>,

@@ -16,7 +16,6 @@ pub mod played_turns;
 pub mod prompts;
 pub mod read;
 pub mod retention;
-pub mod saved_state;
 pub mod scan;
 pub mod session_store;
 pub mod step_counter;

@@ -1,7 +1,6 @@
 //! Tools last offered to the model of a session, folded from its journal, and the changes since then.
 
 use agent_core::event::Event;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Maximum characters of a tool name.
@@ -42,8 +41,7 @@ impl ToolChanges {
 
 /// State folded from a journal: the tools last offered to the model. Tools of a run that was killed before its first
 /// message were never offered.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OfferedTools {
     begun: Option<ToolSet>,
     known: Option<ToolSet>,

@@ -2,7 +2,6 @@
 
 use agent_core::event::Event;
 use agent_core::stop_reason::StopReason;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the name of a scripted model begins with.
@@ -10,8 +9,7 @@ const SCRIPTED: &str = "scripted:";
 
 /// State folded from a journal: the number of turns that each scripted model has played, answers and failures, for the session and its
 /// subagents. A request that was interrupted before its answer has played none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlayedTurns {
     /// The turns by the name of the model.
     played: BTreeMap<String, usize>,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Maximum bytes of a line; a longer one is skipped as damaged.
@@ -23,17 +23,6 @@ pub struct JournalContents {
     pub incomplete: Vec<usize>,
     /// Whether a later version of this program has written to the journal.
     pub is_newer_version: bool,
-    /// Number of lines.
-    pub lines: usize,
-}
-
-/// Position in a journal at which reading starts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadPosition {
-    /// Number of bytes before the position.
-    pub offset: u64,
-    /// Number of lines before the position.
-    pub lines: usize,
 }
 
 /// Why a line contains no readable record.
@@ -72,16 +61,8 @@ impl JournalContents {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn read(path: &Path) -> io::Result<JournalContents> {
-    read_from(path, ReadPosition::default())
-}
-
-/// Reads the journal at `path` from `start` on.
-///
-/// # Errors
-/// When the file cannot be opened or read.
-pub fn read_from(path: &Path, start: ReadPosition) -> io::Result<JournalContents> {
     let (mut reading, blobs) = (JournalContents::default(), BlobStore::for_journal(path));
-    reading.lines = for_each_line_from(path, start, |number, line| {
+    for_each_line(path, |number, line| {
         for_each_intact_part(line, |line| {
             let found = decode_with_blobs(line, &blobs);
             reading.is_newer_version |= found
@@ -124,27 +105,16 @@ pub fn for_each_part(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn for_each_line(path: &Path, f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
-    for_each_line_from(path, ReadPosition::default(), f).map(drop)
-}
-
-/// Like [`for_each_line`], from `start` on; returns the number of the last line that was read.
-fn for_each_line_from(
-    path: &Path,
-    start: ReadPosition,
-    mut f: impl FnMut(usize, &[u8]) -> bool,
-) -> io::Result<usize> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(start.offset))?;
-    let mut input = BufReader::with_capacity(1 << 16, file);
-    let (mut line, mut number) = (Vec::new(), start.lines);
+pub fn for_each_line(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let (mut line, mut number) = (Vec::new(), 0_usize);
     while next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
         number = number.saturating_add(1);
         if !line.iter().all(u8::is_ascii_whitespace) && !f(number, &line) {
             break;
         }
     }
-    Ok(number)
+    Ok(())
 }
 
 /// Calls `f` with `line`. A crash may leave zero bytes in the middle of a line; then `f` is called with one zero byte, for

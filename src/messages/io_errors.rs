@@ -53,16 +53,6 @@ pub fn blob_missing(hash: &str) -> String {
     format!("\n[The rest is missing from the files of this session: texts/{}.json]", hash.escape_default())
 }
 
-/// Notice that the saved state of a resumed session is unusable.
-pub fn state_unusable(why: &str) -> String {
-    format!("the saved state of the session is unusable, so the whole journal was read: {why}")
-}
-
-/// Warning that the state of a session could not be saved.
-pub fn state_not_stored(error: &std::io::Error) -> String {
-    format!("the state of the session could not be saved, so a resume will take longer: {error}")
-}
-
 /// Error for a thread that could not be started.
 pub const NO_THREAD: &str = "error: the system refused another thread: too little memory or too many processes. Raise the \
                              limits (`ulimit -v`, `ulimit -u`) or end other programs";

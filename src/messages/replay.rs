@@ -58,9 +58,6 @@ pub fn replayed(runs: usize, records: usize, compared: usize, requests: usize) -
     format!("{runs}, {records}; compared the content of {compared} of {requests} requests")
 }
 
-/// Text in a copy of a session in place of its saved state.
-pub const STATE_LEFT_OUT: &str = "the saved state was omitted from this copy";
-
 /// Error for a session without runs.
 pub const NOTHING_TO_REPLAY: &str = "this session has no run to replay";
 

@@ -74,7 +74,6 @@ impl Redactor {
             | Event::Compaction { .. }
             | Event::StepEnd
             | Event::Imported
-            | Event::StateSaved { .. }
             | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}

@@ -426,7 +426,6 @@ impl EventSink for HumanLog {
             Event::StepStart { .. }
             | Event::FileChangesPlanned { .. }
             | Event::StepEnd
-            | Event::StateSaved { .. }
             | Event::ModelAbandoned { .. }
             | Event::BudgetCap(_)
             | Event::ApprovalAnswered { .. }

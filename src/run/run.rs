@@ -62,8 +62,7 @@ use agent_session::context_window::result_tokens;
 use agent_session::output_schema::OutputSchema;
 use agent_session::session::Session;
 use agent_session::session::SessionSink;
-use agent_session::session_state::SessionState;
-use agent_session::state_saver::StateSaver;
+use agent_session::session_state::{SessionState, session_state};
 use agent_session::subagent::SubagentHost;
 use agent_tools::todo::Todo;
 use agent_tools::toolbox::Toolbox;
@@ -135,9 +134,6 @@ struct OpenSession {
     state: SessionState,
     conversation: Rc<RefCell<Session>>,
     emitter: Rc<Emitter>,
-    saver: Option<StateSaver>,
-    /// Why the saved state was unusable.
-    problem: Option<String>,
     /// The calls that were running when the previous run was killed.
     interrupted: InterruptedCalls,
     /// The images of the first message.
@@ -263,14 +259,12 @@ impl<'a> Run<'a> {
     fn open_session(&mut self) -> AppResult<OpenSession> {
         let (app, store) = (self.app, session_store(&self.settings));
         let create = || LockedSession::create(app, &store, self.request.session_id.clone());
-        let LockedSession { id, journal, opened, about } = self.resumed.take().map_or_else(create, Ok)?;
-        let problem = opened.problem.as_deref().map(messages::state_unusable);
-        let saver = Some(StateSaver::new(store.journal_path(&id)?, &opened));
+        let LockedSession { id, journal, contents, about } = self.resumed.take().map_or_else(create, Ok)?;
         let tools = self.toolbox.names();
         let found =
             notices::startup_notices(&self.settings, &self.launcher, &self.limits, self.window, tools);
         self.notices.extend(found);
-        let mut state = opened.into_state(self.limits.clone());
+        let mut state = session_state(contents, self.limits.clone());
         self.notices.extend(notices::journal_problems(&state));
         let conversation = std::mem::take(&mut state.session).with_output_schema(self.schema.clone());
         let conversation = Rc::new(RefCell::new(conversation));
@@ -286,8 +280,6 @@ impl<'a> Run<'a> {
             state,
             conversation,
             emitter: Rc::new(emitter.with_redactor(Arc::clone(&self.redactor))),
-            saver,
-            problem,
             interrupted,
             images,
         })
@@ -323,7 +315,6 @@ impl<'a> Run<'a> {
             prefix: RefCell::new(PromptPrefix::new(session.conversation.borrow().prefix().cloned())),
             session: Rc::clone(&session.conversation),
             emitter: Rc::clone(&session.emitter),
-            state_saver: session.saver.take(),
             total_budget: self.request.total_budget.as_ref().map(|total| total.join(&session.conversation)),
             digest: RefCell::default(),
             source: Rc::clone(&app.source),
@@ -414,7 +405,7 @@ impl<'a> Run<'a> {
         session: OpenSession,
         first_message: Option<String>,
     ) -> Result<(), EmitError> {
-        let OpenSession { id, state, problem, interrupted, images, .. } = session;
+        let OpenSession { id, state, interrupted, images, .. } = session;
         let (emitter, settings, about) = (&agent.emitter, &self.settings, &state.about);
         let labelled = session_store(settings)
             .change_labels(&id, |labels| labels.branch = repositories::branch(&settings.workspace));
@@ -459,7 +450,7 @@ impl<'a> Run<'a> {
         for text in models.chain(unknown).chain(self.notices.iter().cloned()).chain(found).chain(unlabelled) {
             warn(agent, text)?;
         }
-        for text in self.skills.new_skills.iter().cloned().chain(problem).chain(known) {
+        for text in self.skills.new_skills.iter().cloned().chain(known) {
             emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
         }
         // After the system message: the next session is the first to read it.

@@ -10,11 +10,12 @@ use agent_core::failure::FailureKind;
 use agent_engine::approver::NoApprover;
 use agent_journal::answer_signature::AnswerSigner;
 use agent_journal::approvals::Approvals;
+use agent_journal::read::{JournalContents, read};
 use agent_journal::session_store::{SessionError, SessionStore};
 use agent_journal::summary::SessionSummary;
 use agent_journal::write::Journal;
 use agent_messages as messages;
-use agent_session::session_state::{LoadedSession, SessionInfo};
+use agent_session::session_state::{SessionInfo, session_info};
 use std::path::Path;
 
 /// Number of attempts to find an id that no other process uses in the same millisecond.
@@ -98,8 +99,8 @@ pub struct LockedSession {
     pub id: String,
     /// Its journal, locked by this process.
     pub journal: Journal,
-    /// Its loaded state.
-    pub opened: LoadedSession,
+    /// What its journal holds.
+    pub contents: JournalContents,
     /// Its workspace and its last run.
     pub about: SessionInfo,
 }
@@ -120,7 +121,12 @@ impl LockedSession {
             id = app.source.session_id();
             created = store.create(&id);
         }
-        Ok(Self { id, journal: created?, opened: LoadedSession::empty(), about: SessionInfo::default() })
+        Ok(Self {
+            id,
+            journal: created?,
+            contents: JournalContents::default(),
+            about: SessionInfo::default(),
+        })
     }
 
     /// Opens and locks session `id`, or the newest one.
@@ -132,16 +138,16 @@ impl LockedSession {
         let id = store.id_or_newest_own(id)?;
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
-        let opened = LoadedSession::load(&path).map_err(|error| unreadable(&id, &error))?;
-        let about = opened.info();
-        if opened.reading.is_newer_version {
+        let contents = read(&path).map_err(|error| unreadable(&id, &error))?;
+        let about = session_info(&contents.records);
+        if contents.is_newer_version {
             return Err(unreadable(&id, &"a later version of agent has written to it").into());
         }
         if about.next_seq == 0 {
             return Err(unreadable(&id, &"its journal holds no intact record").into());
         }
         check_workspace(settings, &id, about.workspace.as_deref())?;
-        Ok(Self { id, journal, opened, about })
+        Ok(Self { id, journal, contents, about })
     }
 
     /// Completes `flags` with values of the session: its agent, whether it pauses for approvals and, without

@@ -11,7 +11,6 @@ use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::call_arguments::effective_call;
 use agent_engine::hooks::{HookEvent, HookInput};
 use agent_engine::with_time_limit;
-use agent_messages as messages;
 use agent_runtime::emitter::EmitError;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +79,6 @@ impl<S: LoopServices> Agent<S> {
         self.fire(HookEvent::PostLlmCall, input).await?;
         if !has_calls {
             self.emitter.emit(Event::StepEnd)?;
-            self.save_state()?;
         }
         Ok(())
     }
@@ -104,7 +102,6 @@ impl<S: LoopServices> Agent<S> {
         }
         if ends_step {
             self.emitter.emit(Event::StepEnd)?;
-            self.save_state()?;
         }
         Ok(())
     }
@@ -158,28 +155,7 @@ impl<S: LoopServices> Agent<S> {
             self.engine.report_background()?;
         }
         let step = self.emitter.emit(Event::StepEnd)?.step;
-        self.save_state()?;
         self.engine.commit_checkpoint(Some(step)).await
-    }
-
-    /// Saves the state of the session if it is due. A failure is only reported: resuming then reads more of the journal.
-    fn save_state(&self) -> Result<(), EmitError> {
-        let Some(state_saver) = &self.state_saver else { return Ok(()) };
-        let limits = self.session.borrow().limits().clone();
-        match state_saver.save_if_due(&limits) {
-            Ok(Some((event, before))) => {
-                self.emitter.emit(event)?;
-                if let Some(before) = before {
-                    state_saver.remove(&before);
-                }
-            }
-            Ok(None) => {}
-            Err(error) => {
-                let text = messages::state_not_stored(&error);
-                self.emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
-            }
-        }
-        Ok(())
     }
 
     /// Fires the hooks at the end of the run, within their own time limits. After an interrupt they still run; a second interrupt stops them.

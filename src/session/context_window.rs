@@ -4,7 +4,6 @@ use crate::compaction::summary;
 use agent_core::limits::{Window, WindowSource};
 use agent_core::message::{Message, Part, Role};
 use agent_core::usage::Usage;
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ pub struct Overflow {
 }
 
 /// Estimated length of the conversation: the fold of its messages and of the token counts of the provider.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromptEstimate {
     /// Tokens of the last prompt as counted by the provider; 0 when unknown.
     prompt: u64,

@@ -21,7 +21,6 @@ pub mod session_state;
 #[path = "../../tests/simulation/mod.rs"]
 mod simulation;
 pub mod spending;
-pub mod state_saver;
 pub mod subagent;
 pub mod system_prompt;
 pub mod tally;
@@ -31,7 +30,6 @@ mod volatile;
 
 use crate::conversation_digest::ConversationDigest;
 use crate::session::Session;
-use crate::state_saver::StateSaver;
 use crate::total_budget::TotalShare;
 use agent_core::limits::FallbackChain;
 use agent_engine::Engine;
@@ -56,8 +54,6 @@ pub struct Agent<S = Engine> {
     pub session: Rc<RefCell<Session>>,
     /// Emits all events.
     pub emitter: Rc<Emitter>,
-    /// Saves the state of the session, if it has a journal.
-    pub state_saver: Option<StateSaver>,
     /// The prefix of the requests.
     pub prefix: RefCell<PromptPrefix>,
     /// The hash of the last request's conversation.

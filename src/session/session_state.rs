@@ -1,4 +1,4 @@
-//! State of a resumed session: the fold of its journal, which is saved next to the journal from time to time.
+//! State of a resumed session: the fold of its journal.
 
 use crate::session::Session;
 use agent_core::event::{Event, Record};
@@ -9,17 +9,12 @@ use agent_journal::file_history::FileHistory;
 use agent_journal::interrupted_calls::UnfinishedCalls;
 use agent_journal::offered_tools::OfferedTools;
 use agent_journal::played_turns::PlayedTurns;
-use agent_journal::read::{self, JournalContents};
-use agent_journal::saved_state::{self, SavedState, SavedStateError, next_at};
+use agent_journal::read::JournalContents;
 use agent_tools::background::PreviousCommands;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::Path;
 
 /// Everything that is needed to resume a session.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionState {
     /// Start of the session and of its last run.
     pub about: SessionInfo,
@@ -46,8 +41,7 @@ pub struct SessionState {
 }
 
 /// Start of a session and of its last run; needed before the limits of the next run are known.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionInfo {
     /// Workspace in which the session started.
     pub workspace: Option<String>,
@@ -61,21 +55,6 @@ pub struct SessionInfo {
     pub played_turns: PlayedTurns,
     /// Sequence number of the next record; 0 for an empty journal.
     pub next_seq: u64,
-}
-
-/// A session read from disk: its saved state and the records written since.
-#[derive(Debug, Default)]
-pub struct LoadedSession {
-    /// The saved state, or the initial state.
-    pub stored: SessionState,
-    /// The journal records after the saved state.
-    pub reading: JournalContents,
-    /// Why a saved state was unusable, so that the whole journal was read.
-    pub problem: Option<String>,
-    /// Hash of the saved state.
-    pub hash: Option<String>,
-    /// Length of the journal in bytes at which the next state is due.
-    pub next_at: u64,
 }
 
 impl SessionInfo {
@@ -121,50 +100,22 @@ impl SessionState {
     }
 }
 
-impl LoadedSession {
-    /// Returns a session without records.
-    pub fn empty() -> Self {
-        Self { next_at: next_at(0, 0), ..Self::default() }
+/// Returns the start of the session that `records` are of, and of its last run.
+pub fn session_info(records: &[Record]) -> SessionInfo {
+    let mut info = SessionInfo::default();
+    for record in records {
+        info.apply(record);
     }
-
-    /// Reads the session whose journal is at `path`.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub fn load(path: &Path) -> io::Result<Self> {
-        let state = saved_state::load_last(path).and_then(|saved| saved.map(parsed).transpose());
-        let problem = state.as_ref().err().map(ToString::to_string);
-        let Ok(Some((state, saved))) = state else {
-            let reading = read::read(path)?;
-            return Ok(Self { reading, problem, ..Self::empty() });
-        };
-        let (reading, next_at) = (read::read_from(path, saved.start)?, saved.next_at());
-        Ok(Self { stored: state, reading, problem, hash: Some(saved.hash), next_at })
-    }
-
-    /// Returns the start of the session and of its last run.
-    pub fn info(&self) -> SessionInfo {
-        let mut about = self.stored.about.clone();
-        self.reading.records.iter().for_each(|record| about.apply(record));
-        about
-    }
-
-    /// Returns the complete state, within these limits.
-    pub fn into_state(self, limits: Limits) -> SessionState {
-        let Self { stored: mut state, reading, .. } = self;
-        state.session = state.session.with_limits(limits);
-        reading.records.iter().for_each(|record| state.apply(record));
-        state.damaged.extend(reading.damaged);
-        state.incomplete.extend(reading.incomplete);
-        state
-    }
+    info
 }
 
-fn parsed(saved: SavedState) -> Result<(SessionState, SavedState), SavedStateError> {
-    let state = serde_json::from_slice(&saved.json)?;
-    Ok((state, saved))
+/// Returns the state of the session with this journal, within these limits.
+pub fn session_state(journal: JournalContents, limits: Limits) -> SessionState {
+    let mut state =
+        SessionState { damaged: journal.damaged, incomplete: journal.incomplete, ..SessionState::default() };
+    state.session = state.session.with_limits(limits);
+    for record in &journal.records {
+        state.apply(record);
+    }
+    state
 }
-
-#[cfg(test)]
-#[path = "session_state_tests.rs"]
-mod tests;

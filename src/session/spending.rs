@@ -9,7 +9,6 @@ use agent_core::price::Usd;
 use agent_core::stop_reason::ReachedLimit;
 use agent_core::usage::Usage;
 use agent_text::tokens;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Tokens of the shortest useful answer of a step; with fewer, a model cannot write a file.
@@ -31,7 +30,7 @@ pub struct UsedBudget {
 }
 
 /// Use of the run's caps by one subagent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct SubagentSpending {
     budget_share: BudgetShare,
     tool_calls: u32,
@@ -40,7 +39,7 @@ struct SubagentSpending {
 }
 
 /// Spending of one run: the fold of its events.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spending {
     /// Spent and reserved amounts.
     pub(super) budget_share: BudgetShare,
@@ -51,7 +50,6 @@ pub struct Spending {
     /// Use by its subagents, by the id of the call that started them.
     subagents: BTreeMap<String, SubagentSpending>,
     /// In a subagent: use of the shared caps by all other sessions.
-    #[serde(skip)]
     used_elsewhere: UsedBudget,
     /// Whether the cost warning was emitted.
     warned: bool,

@@ -10,7 +10,6 @@ use agent_core::run_result::{
     CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse,
 };
 use agent_core::usage::Usage;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Characters of the longest error line listed in the result.
@@ -23,7 +22,7 @@ const MAX_PREFIX_CHANGES: usize = 100;
 const MAX_GUARDRAILS: usize = 100;
 
 /// Counters and lists of a session; they only grow.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     /// Model calls that were steps of the work.
     pub steps: u32,
@@ -50,7 +49,6 @@ pub struct Tally {
     /// Changed files.
     pub files: Vec<ModifiedFile>,
     /// Hashes of the contents of changed files before the session, by path.
-    #[serde(default)]
     pub contents_before: BTreeMap<String, String>,
     /// Instruction files in the conversation.
     pub instruction_files: Vec<InstructionFile>,

@@ -8,7 +8,6 @@ use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, LaunchError
 use agent_process::protected::ProtectedChange;
 use agent_process::recent_output::RecentOutput;
 use agent_text::lines::{QUOTE_CHARS, one_line};
-use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -34,8 +33,7 @@ pub struct BackgroundCommands {
 }
 
 /// Background commands of a session's previous runs, folded from its journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PreviousCommands {
     started: u32,
     /// Id and command line of each command that was still running when the latest run ended.

@@ -1,6 +1,6 @@
 //! Sessions: the journal, resuming, locks.
 
-use crate::support::run::{KEY, Lab, NO_BREAKERS, Running, program};
+use crate::support::run::{KEY, Lab, Running, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -387,66 +387,6 @@ fn a_session_of_another_workspace_is_not_gone_on_with() {
     fs::copy(lab.journal(), other.journal()).unwrap();
     let done = other.resume(&Server::start("turns: [{text: never}]"), &["go on"]).exits(3);
     assert!(done.stderr.contains("another workspace"), "{}", done.stderr);
-}
-
-/// A session whose journal has grown so long that its state was kept; that state's file.
-fn with_a_state(lab: &Lab) -> std::path::PathBuf {
-    let config = "context: {max_tool_result_tokens: 0}\nllm: {context_window: 10000000}\n";
-    fs::write(lab.ws().join("long.txt"), format!("{}\n", "x".repeat(999)).repeat(55)).unwrap();
-    let calls = READ.replace("a.txt", "long.txt").repeat(24);
-    let server = Server::start(&format!("turns:\n{calls}  - text: one\n"));
-    fs::write(lab.ws().join("agent.yaml"), format!("{config}{NO_BREAKERS}")).unwrap();
-    lab.run_yolo(&server, &["--config", "agent.yaml", "--max-steps", "40"]).exits(0);
-    let kept = texts(lab);
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    kept.into_iter().next().unwrap()
-}
-
-/// What a resume of `lab`'s session sends, and what it says at `-v`.
-fn gone_on(lab: &Lab) -> (Value, String) {
-    let server = Server::start("turns: [{text: two}]");
-    let done = lab.resume(&server, &["go on", "-v", "--config", "agent.yaml"]).exits(0);
-    (server.requests()[0].body.clone(), done.stderr)
-}
-
-#[test]
-fn o11_a_long_session_is_gone_on_with_from_its_state_as_from_its_whole_journal() {
-    let lab = Lab::with_a_txt();
-    let state = with_a_state(&lab);
-    let journal = fs::read(lab.journal()).unwrap();
-    // What stands before the state is not read: nobody misses it.
-    let mut hidden = journal.clone();
-    let from = hidden.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    hidden[from..from + 500_000].fill(b'x');
-    fs::write(lab.journal(), &hidden).unwrap();
-    let (through_state, said) = gone_on(&lab);
-    assert!(!said.contains("damaged") && !said.contains("the whole journal"), "{said}");
-    fs::write(lab.journal(), &journal).unwrap();
-    fs::write(&state, "{}").unwrap();
-    let (through_all, said) = gone_on(&lab);
-    assert!(said.contains("so the whole journal was read") && said.contains("altered"), "{said}");
-    assert_eq!(through_state, through_all);
-    assert_eq!(messages(&through_all).iter().filter(|message| message["role"] == "tool").count(), 24);
-}
-
-#[test]
-fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
-    let lab = Lab::with_a_txt();
-    let state = with_a_state(&lab);
-    let dir = lab.journal().parent().unwrap().to_owned();
-    let id = dir.file_name().unwrap().to_str().unwrap();
-    let fork = lab.agent(&["sessions", "fork", id]).exits(0).stdout.trim().to_owned();
-    let copy = fs::read_to_string(dir.with_file_name(&fork).join("journal.jsonl")).unwrap();
-    assert!(copy.contains("tool_call_end") && !copy.contains("state_saved"));
-    let replayed = lab.agent(&["replay", &fork]).exits(0).stdout;
-    assert!(replayed.contains("identical to its end"), "{replayed}");
-    let calls = READ.replace("a.txt", "long.txt").repeat(24);
-    let server = Server::start(&format!("turns:\n{calls}  - text: two\n"));
-    let args = ["resume", id, "more", "--mode", "yolo", "--config", "agent.yaml", "--max-steps", "40"];
-    lab.agent_on(&server, &args).exits(0);
-    let dir = state.parent().unwrap();
-    let kept: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(kept.len() == 1 && kept[0] != state, "{kept:?}");
 }
 
 // Fault A6

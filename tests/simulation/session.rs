@@ -100,7 +100,7 @@ impl SimulatedSession {
 
     /// Lets the user answer some or all open approvals.
     fn answer(&self) -> bool {
-        let session = self.load_state(false).session;
+        let session = self.load_state().session;
         let asked: Vec<_> = session.approvals().unanswered().cloned().collect();
         let source = Rc::new(Clock::simulated(1, WALL));
         let next = self.disk.borrow().records.len() as u64;
@@ -123,7 +123,7 @@ impl SimulatedSession {
                 .emit(Event::ApprovalAnswered { id: approval.id, answer, signature: String::new() })
                 .unwrap();
         }
-        self.checks.borrow_mut().resume_later(&self.load_state(false).session);
+        self.checks.borrow_mut().resume_later(&self.load_state().session);
         true
     }
 
@@ -140,26 +140,11 @@ impl SimulatedSession {
         }
     }
 
-    /// Returns the state of the session from its journal; with `with_saved_state`, partly from a saved state.
-    fn load_state(&self, with_saved_state: bool) -> SessionState {
-        let disk = self.disk.borrow();
+    /// Returns the state of the session from its journal.
+    fn load_state(&self) -> SessionState {
         let mut state = SessionState::default();
-        let at = if with_saved_state {
-            usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap()
-        } else {
-            0
-        };
-        let (before, after) = disk.records.split_at(at);
         state.session = state.session.with_limits(self.shared.scenario.limits.clone());
-        for record in before {
-            state.apply(record);
-        }
-        if with_saved_state {
-            let json = serde_json::to_vec(&state).unwrap();
-            state = serde_json::from_slice(&json).unwrap();
-            state.session = state.session.with_limits(self.shared.scenario.limits.clone());
-        }
-        for record in after {
+        for record in &self.disk.borrow().records {
             state.apply(record);
         }
         state
@@ -168,9 +153,10 @@ impl SimulatedSession {
     /// Executes one run in its own process. Returns `None` when the process died.
     async fn run(&self, number: usize, fault: Option<Fault>) -> Option<RunResult> {
         self.shared.start_run();
-        let state = self.load_state(self.random.one_in(2));
+        let state = self.load_state();
         let fold = Session::from_records(self.shared.scenario.limits.clone(), &self.disk.borrow().records);
-        self.checks.borrow_mut().resume(&state.session, fold.with_output_schema(self.schema.clone()));
+        let resumed = state.session.clone().with_output_schema(self.schema.clone());
+        self.checks.borrow_mut().resume(&resumed, fold.with_output_schema(self.schema.clone()));
         let interrupt = CancellationToken::new();
         let journal = self.journal(fault, &interrupt);
         let crashed = journal.crashed.clone();
@@ -265,7 +251,6 @@ impl SimulatedSession {
             definitions: tools(),
             session,
             emitter,
-            state_saver: None,
             total_budget: None,
             prefix: RefCell::new(PromptPrefix::new(prefix)),
             digest: RefCell::default(),

@@ -8,7 +8,6 @@ use agent_core::file_change::{Change, FileState};
 use agent_core::language::Language;
 use agent_messages::{self as messages, CountedChanges};
 use agent_text::lines::list_first;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of files named in a refusal.
@@ -29,7 +28,7 @@ pub struct CountLimits {
 }
 
 /// Counts of changes and commands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     files: BTreeSet<String>,
     lines: u64,

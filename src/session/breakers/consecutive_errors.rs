@@ -3,7 +3,6 @@
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, Pattern};
 use agent_core::limits::{BreakerLimits, OnRepeat};
-use serde::{Deserialize, Serialize};
 
 /// Lowest number of errors in a row for a warning.
 const MIN_ERRORS_FOR_WARNING: u32 = 2;
@@ -16,7 +15,7 @@ const NEW_ERROR_WEIGHT: u32 = 1;
 const MAX_CLASSES: usize = 100;
 
 /// The errors since the last successful call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConsecutiveErrors {
     in_a_row: u32,
     weight: u32,

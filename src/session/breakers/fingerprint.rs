@@ -8,11 +8,10 @@ use agent_tools::TypedTool;
 use agent_tools::command_output::CommandOutput;
 use agent_tools::run_command::RunCommand;
 use blake3::Hasher;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A hash that distinguishes different values within one run with near certainty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 
 /// Programs that wait or poll: repeating them is how a model waits.

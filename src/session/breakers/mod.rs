@@ -26,7 +26,6 @@ use consecutive_errors::{ConsecutiveErrors, ErrorAction};
 use no_progress::NoProgress;
 use observed_calls::{ObservedCall, ObservedResult, Pattern};
 use repeated_calls::Repetition;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use text_answers::AnswerAction;
 use text_answers::TextAnswers;
@@ -39,7 +38,7 @@ const ACTING_TOOLS: [&str; 5] =
     [RunCommand::NAME, WriteFile::NAME, EditFile::NAME, ApplyPatch::NAME, DeleteFile::NAME];
 
 /// State of the breakers of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Breakers {
     repetition: Repetition,
     errors: ConsecutiveErrors,
@@ -56,7 +55,7 @@ pub struct Breakers {
 }
 
 /// Escalation level: a warning, then a last warning, then the end of the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Escalation {
     /// Number of patterns found in close succession.
     found: u32,
@@ -67,7 +66,7 @@ struct Escalation {
 }
 
 /// A due action of the breakers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 enum PendingAction {
     Warn(Pattern),
     LastWarning(Pattern),

@@ -3,14 +3,13 @@
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, ObservedCall, ObservedResult, Pattern};
 use agent_core::limits::BreakerLimits;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of error classes, and of contents of a file, that are remembered; the oldest are dropped.
 const MAX_REMEMBERED: usize = 100;
 
 /// State of the detector: errors, results and files of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NoProgress {
     errors: Vec<SameError>,
     results: BTreeMap<String, SameResult>,
@@ -20,7 +19,7 @@ pub struct NoProgress {
 }
 
 /// An error class of a tool that has not succeeded since.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct SameError {
     tool: String,
     class: Fingerprint,
@@ -29,7 +28,7 @@ struct SameError {
 }
 
 /// The last result of a tool, and the calls that returned it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct SameResult {
     result: Fingerprint,
     calls: BTreeSet<Fingerprint>,
@@ -38,7 +37,7 @@ struct SameResult {
 }
 
 /// The contents that a file has had.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Contents {
     had: Vec<Fingerprint>,
     /// Number of returns to earlier contents since the last new contents.

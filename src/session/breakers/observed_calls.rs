@@ -10,13 +10,12 @@ use agent_engine::call_arguments::effective_call;
 use agent_engine::policy::DECLINED_RULE;
 use agent_tools::TypedTool;
 use agent_tools::run_command::RunCommand;
-use serde::{Deserialize, Serialize};
 
 /// Length of a result in characters below which equal results of different calls may be a coincidence.
 const MIN_DISTINCTIVE_CHARS: usize = 200;
 
 /// A call of the last answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ObservedCall {
     /// The call id.
     pub id: String,
@@ -31,7 +30,7 @@ pub struct ObservedCall {
 }
 
 /// The outcome of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ObservedResult {
     /// Fingerprint of the result.
     pub result: Fingerprint,
@@ -44,7 +43,7 @@ pub struct ObservedResult {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
     /// Success.
     Success,
@@ -59,7 +58,7 @@ pub enum CallOutcome {
 }
 
 /// A pattern that indicates a lack of progress.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// The same call, this many times in a row.
     Call(String, u32),

@@ -3,7 +3,6 @@
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, ObservedCall, ObservedResult, Pattern};
 use agent_core::limits::BreakerLimits;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Number of rounds at which a cycle is detected, on the last call of the last round.
@@ -16,7 +15,7 @@ const PATIENCE_FACTOR: u32 = 10;
 const MIN_REPEATS: u32 = 2;
 
 /// State of the detector: the recent calls of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Repetition {
     row: Option<Row>,
     recent: VecDeque<RecentCall>,
@@ -25,7 +24,7 @@ pub struct Repetition {
 }
 
 /// The calls of a detected pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct BlockedPattern {
     keys: BTreeSet<Fingerprint>,
     pattern: Pattern,
@@ -42,7 +41,7 @@ impl BlockedPattern {
 }
 
 /// Equal calls in a row with equal results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct Row {
     key: Fingerprint,
     result: Option<Fingerprint>,
@@ -53,7 +52,7 @@ struct Row {
 }
 
 /// A call that was made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct RecentCall {
     key: Fingerprint,
     tool: String,

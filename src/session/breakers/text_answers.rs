@@ -4,13 +4,12 @@ use super::announcement::announces;
 use super::fingerprint::Fingerprint;
 use agent_core::event::FinishReason;
 use agent_core::limits::BreakerLimits;
-use serde::{Deserialize, Serialize};
 
 /// Length of a text in characters below which it is not compared: a short answer may be correct twice.
 const MIN_COMPARED_CHARS: usize = 40;
 
 /// State of the check: the answers since the last call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextAnswers {
     last: Option<Fingerprint>,
     times: u32,

@@ -8,7 +8,6 @@ use agent_messages as messages;
 use agent_text::delimiter::Delimiter;
 use agent_text::excerpt;
 use agent_tools::outputs::Outputs;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ const OUTPUT_CHARS: usize = 400;
 const LONG_OUTPUT_CHARS: usize = 1200;
 
 /// Positions of the user prompts, which compaction never removes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromptPositions {
     /// The task: the first user message.
     task: Option<usize>,

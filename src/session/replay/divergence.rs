@@ -30,7 +30,7 @@ pub struct Difference {
 /// Whether an event only reports an observation, on which no decision depends. A replay has no tools to offer and no provider cache, so it cannot
 /// repeat these; the journal's are passed as they are.
 pub fn is_observation(event: &Event) -> bool {
-    matches!(event, Event::Notice { .. } | Event::RequestPrefix { .. } | Event::StateSaved { .. })
+    matches!(event, Event::Notice { .. } | Event::RequestPrefix { .. })
 }
 
 /// Whether `now` equals `then`, except for values that cannot be the same:

@@ -166,7 +166,6 @@ async fn replay_bounded(
         definitions: Vec::new(),
         session: Rc::clone(&session),
         emitter,
-        state_saver: None,
         total_budget: None,
         prefix: RefCell::default(),
         digest: RefCell::default(),

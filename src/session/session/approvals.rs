@@ -7,11 +7,10 @@ use agent_core::message::ToolCall;
 use agent_core::run_result::PendingApproval;
 use agent_core::stop_reason::StopReason;
 use agent_journal::approvals::Approvals;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// State of a turn in which a call waits for approval.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct PendingApprovals {
     approvals: Approvals,
     /// Calls that have started and neither ended nor been postponed.

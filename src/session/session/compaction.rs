@@ -11,7 +11,6 @@ use agent_core::failure::{Failure, FailureKind};
 use agent_core::message::{Message, Role};
 use agent_core::run_result::ContextUse;
 use agent_messages as messages;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,7 +49,7 @@ pub enum CompactionAction {
 }
 
 /// State of a compaction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct CompactionProgress {
     /// Tokens of the prompt at its start.
     before: u64,
@@ -62,7 +61,7 @@ pub(super) struct CompactionProgress {
 }
 
 /// State of the request for a summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum SummaryReply {
     /// Not sent yet.
     NotSent,
@@ -73,7 +72,7 @@ enum SummaryReply {
 }
 
 /// Stages of a compaction, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CompactionStage {
     /// Shorten the outputs of old exchanges.
     OldOutputs,

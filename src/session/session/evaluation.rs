@@ -10,7 +10,6 @@ use agent_core::message::Message;
 use agent_core::run_result::Output;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_messages as messages;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use std::sync::Arc;
 const CHARS_PER_TOKEN: u64 = 2;
 
 /// State of the evaluations in a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct EvaluationProgress {
     /// State of the request about the last answer.
     reply: EvaluationReply,
@@ -32,7 +31,7 @@ pub(super) struct EvaluationProgress {
 }
 
 /// State of a request for a verdict.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum EvaluationReply {
     /// Not sent yet.
     #[default]
@@ -44,7 +43,7 @@ enum EvaluationReply {
 }
 
 /// The best answer so far.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct BestAnswer {
     answer: String,
     evaluation: Evaluation,

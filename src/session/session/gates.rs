@@ -4,10 +4,9 @@ use super::{Moment, NextAction, RunEnd, Session};
 use agent_core::event::MessageOrigin;
 use agent_core::quality_gate::GateResult;
 use agent_messages as messages;
-use serde::{Deserialize, Serialize};
 
 /// State of the gates in a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct GateProgress {
     /// Results for the last answer; `None` before the gates have run.
     results: Option<Vec<GateResult>>,

@@ -6,13 +6,12 @@ use agent_core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrai
 use agent_core::message::{Part, Role};
 use agent_core::stop_reason::StopReason;
 use agent_messages as messages;
-use serde::{Deserialize, Serialize};
 
 /// How often in a row the model is asked for another answer.
 const MAX_ASKED_AGAIN: u32 = 2;
 
 /// State of the guardrails in a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct GuardrailState {
     /// Why the run must end.
     halted: Option<String>,

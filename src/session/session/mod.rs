@@ -9,7 +9,6 @@ mod gates;
 mod guardrails;
 mod images;
 mod low_budget;
-mod message_serde;
 mod model;
 mod outcome;
 mod review;
@@ -41,7 +40,6 @@ use gates::GateProgress;
 use guardrails::GuardrailState;
 pub use guardrails::UnreadText;
 use review::ReviewProgress;
-use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -110,7 +108,7 @@ pub struct Moment {
 }
 
 /// State of one run within the session.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct RunState {
     steps: u32,
     closing: Option<Closing>,
@@ -118,7 +116,6 @@ struct RunState {
     /// Spending of the run.
     spending: Spending,
     /// The run's own caps on money and tokens, if it shares a budget.
-    #[serde(skip)]
     own_caps: Option<BudgetCap>,
     /// Purpose of the last model call.
     purpose: Option<Purpose>,
@@ -135,7 +132,6 @@ struct RunState {
     /// State of the evaluations.
     evaluation: EvaluationProgress,
     /// State of the reviews of the changes.
-    #[serde(default)]
     review: ReviewProgress,
     /// Position of the model in use in the fallback chain.
     model: usize,
@@ -152,7 +148,7 @@ struct RunState {
 }
 
 /// State of the request of a model call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum RequestState {
     #[default]
     NotSent,
@@ -163,7 +159,7 @@ enum RequestState {
 }
 
 /// State of the closing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct Closing {
     reason: StopReason,
     /// The limit that caused it.
@@ -181,7 +177,7 @@ impl Closing {
 }
 
 /// Stages of a closing, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClosingStage {
     Started,
     Instructed,
@@ -189,18 +185,15 @@ enum ClosingStage {
 }
 
 /// A session: the conversation, its figures and the state of the current run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     /// Limits of the current run; a resumed session gets new ones.
-    #[serde(skip)]
     limits: Limits,
     id: String,
     /// The delimiters around results in the conversation.
     delimiter: Delimiter,
     model: String,
     sandbox: Option<String>,
-    #[serde(with = "message_serde")]
     messages: Vec<Arc<Message>>,
     /// Estimated length of the conversation.
     prompt_estimate: PromptEstimate,
@@ -215,7 +208,6 @@ pub struct Session {
     uses_before: usize,
     call_ids: BTreeSet<String>,
     /// The last result of the tool `todo`.
-    #[serde(default)]
     todo: Option<String>,
     finish: Option<FinishReason>,
     /// Number of calls in the last answer that do not run, because the answer is unusable.
@@ -421,7 +413,6 @@ impl Session {
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
             | Event::StepEnd
-            | Event::StateSaved { .. }
             | Event::Notice { .. }
             | Event::RunEnd { .. }
             | Event::Imported

@@ -6,10 +6,9 @@ use agent_core::event::MessageOrigin;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::reviewer::ReviewRequest;
 use agent_messages as messages;
-use serde::{Deserialize, Serialize};
 
 /// State of the reviews in a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ReviewProgress {
     /// The last review.
     last: Option<ChangeReview>,

@@ -9,16 +9,14 @@ use agent_core::run_result::Output;
 use agent_core::stop_reason::StopReason;
 use agent_messages as messages;
 use agent_text::tokens;
-use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// Number of repairs requested in a run.
 const MAX_REPAIRS: u32 = 2;
 
 /// The required schema and the state of its repairs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct StructuredOutput {
-    #[serde(skip)]
     schema: Option<Rc<OutputSchema>>,
     repairs: u32,
     /// Whether a repair was requested and nothing else was asked since.

@@ -185,7 +185,6 @@ impl SubagentHost {
             definitions,
             session: Rc::clone(&session),
             emitter,
-            state_saver: None,
             total_budget: self.total_budget.clone(),
             prefix: RefCell::new(PromptPrefix::new(None)),
             digest: RefCell::default(),

@@ -8,6 +8,7 @@ use agent_messages::ContextRow;
 use agent_run::error::AppResult;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_session::context_window::{PromptPart, composition};
+use agent_session::session_state::session_state;
 use agent_terminal::one_line;
 use std::cmp::Reverse;
 
@@ -21,7 +22,7 @@ impl Conversation<'_> {
         };
         let mut settings = self.app.load(&self.request.effective_overrides())?.settings;
         use_state_with(&mut settings, Some(id));
-        let state = LockedSession::open(&settings, Some(id))?.opened.into_state(Limits::default());
+        let state = session_state(LockedSession::open(&settings, Some(id))?.contents, Limits::default());
         let mut rows: Vec<ContextRow> = composition(state.session.messages())
             .into_iter()
             .map(|(part, tokens)| ContextRow { name: name(&part), tokens })

@@ -14,8 +14,6 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
 use agent_journal::prompts::{last_prompts, prompts};
-use agent_journal::read;
-use agent_journal::session_store::SessionError;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
@@ -27,7 +25,7 @@ use agent_run::perform::{FinishedRun, catch_panic, perform};
 use agent_run::preparation::Preparation;
 use agent_run::request::{RunRequest, Task};
 use agent_run::run::RunOutcome;
-use agent_run::session::{LockedSession, session_store, use_state_with};
+use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::{Interrupt, SignalHandlers};
 use agent_terminal::line_editor::Input;
@@ -194,10 +192,7 @@ impl<'a> Conversation<'a> {
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Overrides::default(), &loaded);
                 let Overrides { agent, model, approvals, .. } = flags;
-                let store = session_store(&loaded.settings);
-                let mut records = read::read(&store.journal_path(id)?)
-                    .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?
-                    .records;
+                let mut records = opened.contents.records;
                 result = last_result(&records);
                 undo_points = prompts(&records).iter().map(|prompt| prompt.steps_before).collect();
                 exchanges = records.split_off(last_prompts(&records, SHOWN_EXCHANGES));
