@@ -148,7 +148,7 @@ fn o17_the_ending_of_the_file_says_the_form_unless_it_is_named() {
         ("r.markdown", "", "# Execution Report\n"),
         ("r.unknown", "", "# Execution Report\n"),
         ("r.html", "", "<!doctype html>"),
-        ("r.json", "", "{\"schema_version\":2,"),
+        ("r.json", "", "{\"schema_version\":1,"),
         ("named.md", "html", "<!doctype html>"),
         ("github.md", "github", "## OK agent: `task`\n\n**success (llm_done): "),
     ] {
