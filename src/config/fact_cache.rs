@@ -5,7 +5,7 @@ use agent_runtime::private_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of the file in bytes: several thousand files with their hashes.
@@ -103,12 +103,7 @@ impl FactCache<'_> {
             workspace_hash: self.workspace_hash(),
             files,
         };
-        let mut written = tempfile::NamedTempFile::new_in(self.state)?;
-        serde_json::to_writer(&mut written, &record)?;
-        written.flush()?;
-        private_file::synced(written.as_file().sync_all())?;
-        written.persist(self.file())?;
-        Ok(())
+        private_file::replace(&self.file(), &serde_json::to_vec(&record)?)
     }
 
     /// Deletes the record; returns whether there was one.

@@ -1,6 +1,6 @@
 //! The permission policy: decides on calls by allowed tools, protected and sensitive files, blocked commands, rules and mode.
 
-use super::command_class::{CommandClass, CommandVerdict};
+use super::command_class::{CommandClass, CommandVerdict, Risk};
 use super::file_patterns::FilePatterns;
 use super::guardrails::blocked_commands::BlockedCommands;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
@@ -109,6 +109,9 @@ pub enum PolicyError {
     #[error(transparent)]
     Rule(#[from] RuleError),
 }
+
+/// Most reasons that a question about a command names.
+const MAX_RISKS: usize = 3;
 
 impl Policy {
     /// Compiles the rules.
@@ -287,8 +290,17 @@ impl Policy {
     }
 
     fn by_mode(&self, access: Access, plan: &Plan, command: Option<&CommandVerdict>) -> Decision {
-        let risk = command.and_then(|command| command.risk.as_ref());
-        let risk = risk.map(|risk| risk.text(self.options.language));
+        let all = command.map(|command| &command.risks);
+        let risks: Vec<String> = all
+            .into_iter()
+            .flatten()
+            .rev()
+            // What is certain says more.
+            .filter(|risk| !matches!(risk, Risk::PerhapsOutside(_)) || all.is_some_and(|all| all.len() == 1))
+            .take(MAX_RISKS)
+            .map(|risk| risk.text(self.options.language))
+            .collect();
+        let risk = (!risks.is_empty()).then(|| risks.join("; "));
         let what = match access {
             _ if self.options.mode == Mode::Yolo => return Decision::Allow,
             _ if self.options.mode == Mode::ConfirmAll => self

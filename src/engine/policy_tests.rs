@@ -5,6 +5,7 @@ use crate::command_class::{CommandOptions, classify};
 use agent_tools::TouchedFile;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 fn options(mode: Mode) -> PolicyOptions {
     PolicyOptions {
@@ -24,7 +25,8 @@ fn options(mode: Mode) -> PolicyOptions {
     }
 }
 
-const SAFE: CommandVerdict = CommandVerdict { class: CommandClass::Safe, is_known: true, risk: None };
+const SAFE: CommandVerdict =
+    CommandVerdict { class: CommandClass::Safe, is_known: true, risks: BTreeSet::new() };
 
 fn policy(mode: Mode) -> Policy {
     Policy::new(options(mode)).unwrap()
@@ -92,11 +94,17 @@ fn s02_the_person_who_is_asked_is_told_why() {
         ("git push", "`git push` reaches other machines or services"),
         ("npm install x", "`npm install` reaches other machines or services"),
         ("python3 -m pip install x", "`pip install` reaches other machines or services"),
-        ("cat /etc/passwd; curl x", "`curl` reaches other machines or services"),
+        (
+            "rm -r a; cat /etc/passwd; curl x",
+            "`rm -r` cannot be undone; `curl` reaches other machines or services; `/etc/passwd` is outside the workspace",
+        ),
         ("cat /etc/passwd", "`/etc/passwd` is outside the workspace"),
         ("cd src; touch a", "after `cd`, `src/a` can be outside the workspace"),
         ("$EDITOR a", "it runs a program or code that its text does not show"),
-        ("echo 'a", "it cannot be parsed as shell code"),
+        (
+            "echo 'a",
+            "it cannot be parsed as shell code; it runs a program or code that its text does not show",
+        ),
         ("echo a\u{200b}", "it has characters that a terminal does not show"),
     ] {
         let reason = asked(classify(command, &CommandOptions::default()));

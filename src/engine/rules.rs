@@ -5,6 +5,7 @@
 //! not determine which rule covers it, the strictest possible rule decides, whatever their order.
 
 use super::command_class::program::{self, Program};
+use super::command_class::{CommandOptions, classify};
 use super::command_parts::{CommandPart, visit_parts};
 use super::file_patterns::FilePatterns;
 use agent_core::message::MCP_PREFIX;
@@ -46,6 +47,8 @@ pub struct PolicyRule {
     /// Web host: `example.org`, `*.example.org` for all subdomains, `*` for every host.
     #[schemars(extend("x-format" = "host"))]
     pub host: Option<String>,
+    /// Whether the rule leaves alone commands that cannot be undone, or reach beyond the workspace or the machine.
+    pub confined: Option<bool>,
     /// Name of the agent.
     #[schemars(extend("x-format" = "agent-name"))]
     pub agent: Option<String>,
@@ -61,7 +64,16 @@ impl PolicyRule {
     }
 
     fn all(action: Action) -> Self {
-        Self { action, tool: None, path: None, command: None, host: None, agent: None, reason: None }
+        Self {
+            action,
+            tool: None,
+            path: None,
+            command: None,
+            host: None,
+            confined: None,
+            agent: None,
+            reason: None,
+        }
     }
 }
 
@@ -96,6 +108,7 @@ struct Rule {
     path: Option<FilePatterns>,
     command: Option<Vec<String>>,
     host: Option<HostPattern>,
+    confined: bool,
     reason: Option<String>,
 }
 
@@ -194,6 +207,7 @@ impl Rule {
                 .map(HostPattern::parse)
                 .transpose()
                 .map_err(|error| format!("host {error}"))?,
+            confined: rule.confined == Some(true),
             reason: rule.reason.clone(),
         })
     }
@@ -205,6 +219,7 @@ impl Rule {
             && self.host.as_ref().is_none_or(names)
             && self.path.as_ref().is_none_or(|pattern| self.applies_to_files(pattern, plan, root))
             && (self.command.is_none() || plan.command.is_some())
+            && !(self.confined && plan.command.as_deref().is_some_and(is_risky))
     }
 
     /// Checks the file pattern. An `allow` rule with a path never matches a command, which may touch files that it does not
@@ -243,6 +258,11 @@ impl Rule {
         let rule = format!("policy.rules[{}]", self.index);
         Ruling { action: self.action, rule, reason: self.reason.clone() }
     }
+}
+
+/// Checks whether a command cannot be undone, or reaches beyond the workspace or the machine.
+fn is_risky(command: &str) -> bool {
+    !classify(command, &CommandOptions::default()).risks.is_empty()
 }
 
 /// Checks whether `words` certainly start with `wanted`.

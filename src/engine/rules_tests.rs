@@ -28,6 +28,20 @@ fn action(rules: &Rules, text: &str) -> Option<Action> {
     rules.decide("run_command", &command(text), "/srv/shop").map(|ruling| ruling.action)
 }
 
+#[test]
+fn s20_a_confined_rule_leaves_alone_what_cannot_be_undone_or_reaches_beyond() {
+    let rules = rules(&[
+        r#"{"action": "allow", "command": "git", "confined": true}"#,
+        r#"{"action": "allow", "command": "mkdir", "confined": true}"#,
+    ]);
+    for text in ["git log -3", "git stash", "mkdir a", "mkdir -p a/b && git add ."] {
+        assert_eq!(action(&rules, text), Some(Action::Allow), "{text}");
+    }
+    for text in ["git push", "git reset --hard", "mkdir /etc/x", "cd .. && mkdir a"] {
+        assert_eq!(action(&rules, text), None, "{text}");
+    }
+}
+
 // Fault E5: rules matched the text of names, so that one for a server or tool covered others.
 #[test]
 fn a_rule_on_a_tool_of_a_server_matches_both_names_and_no_wildcard_reaches_into_the_other() {

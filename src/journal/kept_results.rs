@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -287,10 +287,7 @@ impl KeptResults {
     }
 
     fn write(&self, id: &str, end: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
-        file.write_all(bytes)?;
-        file.persist(self.file(id, end))?;
-        Ok(())
+        private_file::replace(&self.file(id, end), bytes)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this module owns the files")]

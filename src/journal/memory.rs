@@ -171,13 +171,11 @@ impl Memory {
         while size(&entries) > MAX_BYTES {
             entries.remove(0);
         }
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+        let mut lines = Vec::new();
         for entry in &entries {
-            writeln!(file, "{entry}")?;
+            writeln!(lines, "{entry}")?;
         }
-        private_file::synced(file.as_file().sync_all())?;
-        file.persist(self.path())?;
-        Ok(())
+        private_file::replace(&self.path(), &lines)
     }
 }
 

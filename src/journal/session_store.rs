@@ -19,9 +19,6 @@ use std::time::SystemTime;
 /// Name of the journal file in a session's directory.
 pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// Characters of an id of this program: `YYYYMMDD-HHMMSS-xxxxxx`.
-const OWN_ID_LENGTH: usize = 22;
-
 /// Prefix of directories of removed sessions; no id starts with it.
 const REMOVED_DIR_PREFIX: &str = ".gone-";
 
@@ -164,14 +161,14 @@ impl SessionStore {
         Self::open_locked(&self.session_dir(id)?, id, false)
     }
 
-    /// Iterates over the ids of all sessions, newest first; sessions with an empty journal are skipped. Each journal is
+    /// Iterates over the ids of all sessions, the last used one first; sessions with an empty journal are skipped. Each journal is
     /// checked only when the iterator reaches it.
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
     pub fn list(&self) -> Result<impl Iterator<Item = String>, SessionError> {
         let mut ids = self.names()?;
-        ids.sort_by_cached_key(|id| Reverse(self.age_key(id)));
+        ids.sort_by_cached_key(|id| Reverse(self.last_use(id)));
         let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL_FILE).metadata().ok();
         let has_begun = move |id: &String| journal(id).is_some_and(|file| file.is_file() && file.len() > 0);
         Ok(ids.into_iter().filter(has_begun))
@@ -183,7 +180,7 @@ impl SessionStore {
     /// When the directory exists but cannot be listed.
     pub fn inactive_since(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
         let mut ids = self.names()?;
-        ids.sort_by_cached_key(|id| self.age_key(id));
+        ids.sort_by_cached_key(|id| self.last_use(id));
         let is_old = |id: &String| {
             let Ok(dir) = self.session_dir(id) else { return false };
             let touched = dir.join(JOURNAL_FILE).metadata().or_else(|_| dir.metadata());
@@ -229,17 +226,10 @@ impl SessionStore {
         }
     }
 
-    /// Returns a text that sorts sessions by age: the id, which begins with the time, or for an id of a client, which may be any
-    /// UUID, the time of the last record in the same form.
-    fn age_key(&self, id: &str) -> String {
-        let own_form = |id: &str| id.len() == OWN_ID_LENGTH && id.as_bytes().get(8) == Some(&b'-');
-        if own_form(id) {
-            return id.to_owned();
-        }
+    /// Returns when session `id` was last written, and the id, which orders sessions of one time.
+    fn last_use(&self, id: &str) -> (Option<SystemTime>, String) {
         let journal = self.session_dir(id).ok().map(|dir| dir.join(JOURNAL_FILE));
-        let modified = journal.and_then(|journal| journal.metadata().ok()?.modified().ok());
-        let time = modified.and_then(|time| jiff::Timestamp::try_from(time).ok()).unwrap_or_default();
-        time.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d-%H%M%S-%9f").to_string()
+        (journal.and_then(|journal| journal.metadata().ok()?.modified().ok()), id.to_owned())
     }
 
     /// Returns the names of the directory entries.
@@ -405,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_listed_newest_first() {
+    fn the_session_that_was_used_last_is_listed_first() {
         let (_dir, store) = store();
         assert_eq!(store.list().unwrap().count(), 0);
         for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
@@ -418,7 +408,7 @@ mod tests {
         let first = open_for_append(&store.journal_path("20260101-000000-aaaaaa").unwrap(), false).unwrap();
         first.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_001)).unwrap();
         assert_eq!(store.id_or_last_ended(None).unwrap(), "20260101-000000-aaaaaa");
-        assert_eq!(store.newest().unwrap(), "20260102-000000-aaaaaa");
+        assert_eq!(store.newest().unwrap(), "20260101-000000-aaaaaa");
     }
 
     #[test]

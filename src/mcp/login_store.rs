@@ -11,7 +11,7 @@ use rmcp::transport::auth::{
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -105,12 +105,7 @@ impl LoginStore {
     /// When it cannot be written.
     pub fn save(&self, login: &Login) -> io::Result<()> {
         private_file::create_private_dir(&self.directory)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
-        serde_json::to_writer(&mut file, login)?;
-        file.flush()?;
-        private_file::synced(file.as_file().sync_all())?;
-        file.persist(self.file("json"))?;
-        Ok(())
+        private_file::replace(&self.file("json"), &serde_json::to_vec(login)?)
     }
 
     /// Deletes the login; returns whether there was one.

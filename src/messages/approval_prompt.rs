@@ -73,8 +73,9 @@ pub fn prompt_saves(what: &str, language: Language) -> String {
 }
 
 /// A rule of the policy, as the user reads it; `condition` is what commands begin with, or a host.
-pub fn allow_rule(tool: &str, condition: &str) -> String {
-    format!("allow {tool} \"{condition}\"")
+pub fn allow_rule(tool: &str, condition: &str, confined: bool) -> String {
+    let limit = if confined { " if it can be undone and stays in the workspace" } else { "" };
+    format!("allow {tool} \"{condition}\"{limit}")
 }
 
 /// What the answer `A` writes to `file`: a rule.
@@ -85,8 +86,12 @@ pub fn saved_rule(file: &str, rule: &str, language: Language) -> String {
 /// Line after the answer `A`; `place` is file and line of the rule.
 pub fn rule_saved(place: &str, rule: &str, language: Language) -> String {
     match language {
-        Language::En => format!("Written to {place}: {rule}. To take it back, delete the rule there."),
-        Language::Es => format!("Escrito en {place}: {rule}. Para retirarla, borre la regla allí."),
+        Language::En => format!(
+            "Written to {place}: {rule}. To take it back, delete the rule there; this conversation allows it until it ends."
+        ),
+        Language::Es => format!(
+            "Escrito en {place}: {rule}. Para retirarla, borre la regla allí; esta conversación lo permite hasta que acabe."
+        ),
     }
 }
 

@@ -71,7 +71,10 @@ pub const ASK_USER_PROMPT: &str = "Your answer (Esc = none): ";
 pub const CHOICE_KEYS: &str = "  Up, Down and Enter or a number choose; or write an answer";
 
 /// The question after a plan.
-pub const CHAT_DO_PLAN: &str = "Do it? y = yes, n = no, or what to change: ";
+pub const CHAT_DO_PLAN: &str = "Do it, or what to change (Esc = no): ";
+
+/// The answers to the question after a plan.
+pub const CHAT_DO_PLAN_ANSWERS: [&str; 2] = ["yes", "no"];
 
 /// The message that has a plan carried out.
 pub const CHAT_CARRY_OUT: &str = "Carry out the plan.";
@@ -80,8 +83,7 @@ pub const CHAT_CARRY_OUT: &str = "Carry out the plan.";
 pub const CHAT_INTERRUPT_AGAIN: &str = "Ctrl+C again, or Ctrl+D, ends the conversation";
 
 /// End of an interrupted message.
-pub const CHAT_INTERRUPTED: &str =
-    "Interrupted; the completed steps are kept. Ctrl+C again ends the conversation";
+pub const CHAT_INTERRUPTED: &str = "Interrupted; the completed steps are kept";
 
 /// Error for a message that is too long.
 pub const CHAT_MESSAGE_TOO_LONG: &str = "error: the message is over 1 MiB and was not sent: put it into a file of the workspace and name that file";
@@ -101,7 +103,7 @@ pub const CHAT_NOTHING_TO_UNDO: &str = "no message of this conversation is left 
 
 /// End of the list of `/rewind`, and error of other arguments.
 pub const CHAT_REWIND_USAGE: &str = "/rewind N goes back to before message N, with the files and the conversation; \
-     `/rewind N files` and `/rewind N conversation` leave the other as it is";
+     /rewind N files and /rewind N conversation leave the other as it is";
 
 /// A message in the list of `/rewind`, with the files that changed after it.
 pub fn rewind_point(message: &str, files: &[String]) -> String {
@@ -120,7 +122,7 @@ pub fn rewound(number: &str, session: &str, images: usize) -> String {
         count => format!(", without its {}", pluralize(count, "image")),
     };
     format!(
-        "the conversation is as before message {number}, which stands in the input{images}; /resume {session} is all of it"
+        "the conversation is as before message {number}, which stands in the input{images}; /resume {session}, then /redo, brings all of it back"
     )
 }
 
@@ -129,8 +131,12 @@ pub const CHAT_CANNOT_COPY: &str =
     "this terminal has no clipboard that can be reached, or the answer is longer than 74,994 bytes";
 
 /// Answer to `/copy`.
-pub fn chat_copied(lines: usize) -> String {
-    format!("{} given to the clipboard of the terminal, if it allows that (OSC 52)", pluralize(lines, "line"))
+pub fn chat_copied(lines: usize, is_in_tmux: bool) -> String {
+    let tmux = if is_in_tmux { "; tmux does with `set -s set-clipboard on`" } else { "" };
+    format!(
+        "{} given to the clipboard of the terminal, if it allows that (OSC 52){tmux}",
+        pluralize(lines, "line")
+    )
 }
 
 /// Beginning of the row below the input in the normal mode of vi.
@@ -163,6 +169,11 @@ pub fn model_choice(prices: Option<(f64, f64)>, is_without_key: bool) -> String 
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
+/// Error of `/model` for a text that names no model.
+pub fn chat_no_model_name(name: &str) -> String {
+    format!("`{name}` is no name of a model: /model PROVIDER/MODEL")
+}
+
 /// About the candidate of a menu that is in force.
 pub fn choice_in_force(about: &str) -> String {
     if about.is_empty() { "in force".to_owned() } else { format!("in force · {about}") }
@@ -188,12 +199,12 @@ pub fn chat_output_lost(why: &str) -> String {
 }
 
 /// Line before the last lines of an output that is too long for the terminal.
-pub fn chat_output_before(lines: usize, path: &str) -> String {
-    format!("   … {} before: {path}", pluralize(lines, "line"))
+pub fn chat_output_before(path: &str) -> String {
+    format!("   … the beginning is in {path}")
 }
 
 /// Answer to `/out` without such a call.
-pub const CHAT_NO_OUTPUT: &str = "there is no such output: /out shows all that the last call printed, /out 2 what call 2 printed, as long as it is one of the last 50";
+pub const CHAT_NO_OUTPUT: &str = "there is no such output: /out shows all that the last call printed, /out N what the call printed below which /out N stands, if it is one of the last 50";
 
 /// End of `/help`.
 pub const CHAT_HELP: &str =

@@ -144,6 +144,7 @@ pub fn restored(direction: RestoreDirection, changed: &[Change]) -> String {
                 "has its earlier permissions again"
             }
             ChangeAction::Created => "exists again",
+            ChangeAction::Modified if direction == RestoreDirection::Redo => "has its changed content again",
             ChangeAction::Modified => "has its earlier content again",
             ChangeAction::Deleted => "is removed again",
         };

@@ -96,18 +96,23 @@ fn fail(failure: &Mutex<Failure>, error: NotifierError) {
 
 /// Waits for the end of a command, which is ended with its process group after `time`.
 async fn wait(mut child: Child, time: Duration) -> Result<(), NotifierError> {
-    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    // Also when the program ends before.
+    let _group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).map(Group);
     match tokio::time::timeout(time, child.wait()).await {
         Ok(status) => Some(status?)
             .filter(|status| !status.success())
             .map_or(Ok(()), |status| Err(NotifierError::Failed(status))),
-        Err(_elapsed) => {
-            if let Some(group) = group {
-                // A group that has just ended needs no signal.
-                let _ended = kill_process_group(group, Signal::KILL);
-            }
-            Err(NotifierError::TimedOut)
-        }
+        Err(_elapsed) => Err(NotifierError::TimedOut),
+    }
+}
+
+/// The process group of a command, which ends with it.
+struct Group(Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A group that has just ended needs no signal.
+        let _ended = kill_process_group(self.0, Signal::KILL);
     }
 }
 

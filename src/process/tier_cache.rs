@@ -2,6 +2,7 @@
 
 use super::launch_protocol::BUBBLEWRAP;
 use super::tier::Tier;
+use agent_runtime::private_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -67,11 +68,7 @@ pub(super) fn load(file: &Path, program: &Path) -> Option<Tier> {
 pub(super) fn store(file: &Path, program: &Path, tier: Tier) {
     let save = || -> io::Result<()> {
         let remembered = CachedTier { circumstances: TierCacheKey::now(program)?, tier };
-        let parent = file.parent().unwrap_or(Path::new("."));
-        let mut written = tempfile::NamedTempFile::new_in(parent)?;
-        serde_json::to_writer(&mut written, &remembered)?;
-        written.persist(file)?;
-        Ok(())
+        private_file::replace(file, &serde_json::to_vec(&remembered)?)
     };
     let _probed_again = save();
 }

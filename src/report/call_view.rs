@@ -7,14 +7,14 @@ use agent_core::message::{ToolCall, ToolResult};
 use agent_core::todo::{StepStatus, TodoList, TodoStep};
 use agent_messages as messages;
 use agent_terminal::preview::{Preview, Row};
-use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle};
+use agent_terminal::{Style, Terminal, first_line, one_line, truncate_end, truncate_middle, wrap_words};
 use agent_text::diff;
 use agent_text::excerpt::omitted_lines;
 use agent_text::lines::{as_shown, pluralize};
 use agent_tools::TypedTool;
 use agent_tools::ask_user::NO_ANSWER;
 use agent_tools::outputs::is_note;
-use agent_tools::run_command::{RunCommand, background_id_in, exit_code_in};
+use agent_tools::run_command::{IN_BACKGROUND, RunCommand, background_id_in, exit_code_in};
 use agent_tools::toolbox::EDIT_TOOLS;
 use agent_tools::write_file::WriteFile;
 use serde_json::Value;
@@ -165,7 +165,9 @@ impl CallView {
                 let at = if *is_failure { lines.len().saturating_sub(most) } else { lines.len().min(most) };
                 let (first, last) = lines.split_at(at);
                 let (shown, hidden) = if *is_failure { (last, first) } else { (first, last) };
-                let left_out = hidden.iter().map(|line| omitted_lines(line).unwrap_or(1)).sum();
+                let left_out = hidden
+                    .iter()
+                    .fold(0_usize, |sum, line| sum.saturating_add(omitted_lines(line).unwrap_or(1)));
                 let columns = usize::from(terminal.width().saturating_sub(INDENT_COLUMNS));
                 let (shown, cut): (Vec<String>, Vec<bool>) = shown
                     .iter()
@@ -176,7 +178,9 @@ impl CallView {
                         truncate_end(line, if is_reason { columns.max(REASON_COLUMNS) } else { columns })
                     })
                     .unzip();
-                (shown.iter().map(|line| output_row(line)).collect(), left_out, cut.contains(&true))
+                let wrapped = shown.iter().map(|line| wrap_words(line, columns));
+                let rows = wrapped.flat_map(|line| line.lines().map(output_row).collect::<Vec<_>>());
+                (rows.collect(), left_out, cut.contains(&true))
             }
         }
     }
@@ -284,10 +288,11 @@ fn success(name: &str, text: &str, summary: &str, language: Language) -> (Option
             (read_note(first).and_then(|note| with(&note)), output(output_lines(rest), 0))
         }
         "run_command" if let Some(id) = background_id_in(text) => {
-            (with(&messages::call_in_background(id, language)), Body::Nothing)
+            let command = summary.trim_end_matches(IN_BACKGROUND).to_owned();
+            (Some((command, messages::call_in_background(id, language))), Body::Nothing)
         }
         "ask_user" => {
-            let note = if text.ends_with(NO_ANSWER) { messages::call_no_answer(language) } else { "" };
+            let note = if text == NO_ANSWER { messages::call_no_answer(language) } else { "" };
             (with(note), output(output_lines(text), 0))
         }
         "run_command" | "command_output" => (None, output(printed(text), OUTPUT_LINES)),
@@ -439,6 +444,12 @@ mod tests {
         assert_eq!((rows.len(), rows[0].as_str(), rows[9].as_str()), (10, "   │ 12", "   │ why"));
         // A row that says that one line is left out would take its place.
         assert_eq!(seen("run_command", "seq", &lines(1..=6)).1.len(), 6);
+        let rows = seen(
+            "run_command",
+            "seq",
+            &format!("Error: Command failed with exit_code: 2\n{}", "why ".repeat(30)),
+        );
+        assert!(rows.1.len() == 2 && rows.1.iter().all(|row| row.starts_with("   │ why why")), "{rows:?}");
         let reason = "x".repeat(200);
         let rows =
             seen("run_command", "seq", &format!("Error: Command failed with exit_code: 2\n{reason}")).1;

@@ -256,7 +256,7 @@ pub fn show_again(
 ) -> io::Result<()> {
     let log = HumanLog::new(Arc::clone(terminal), Verbosity::Human, language, None);
     let mut chat = ChatLog::new(Arc::clone(terminal), log, memory.clone());
-    let mut is_working = false;
+    let (mut is_working, mut running) = (false, Vec::new());
     for record in records {
         match &record.event {
             Event::UserMessage { text, origin: MessageOrigin::Prompt | MessageOrigin::Queued, .. } => {
@@ -269,7 +269,14 @@ pub fn show_again(
                 chat.log.answer.end_answer();
                 chat.log.answer.end()?;
             }
-            Event::ToolCallStart { .. } | Event::ToolCallEnd { .. } => chat.emit(record)?,
+            Event::ToolCallStart { call, summary } => {
+                running.push((call.id.clone(), messages::call_title(&call.name, summary, language)));
+                chat.emit(record)?;
+            }
+            Event::ToolCallEnd { result, .. } => {
+                running.retain(|(id, _)| *id != result.call_id);
+                chat.emit(record)?;
+            }
             Event::RunEnd { result } => {
                 is_working = false;
                 if result.stop_reason == Some(StopReason::UserInterrupt) {
@@ -281,6 +288,9 @@ pub fn show_again(
             }
             _ => {}
         }
+    }
+    for (_, title) in running {
+        terminal.eprintln(Style::Warning, &format!("● {title} ✗ {}", messages::OUTCOME_UNKNOWN))?;
     }
     if is_working { terminal.eprintln(Style::Warning, messages::CHAT_CUT_OFF) } else { Ok(()) }
 }

@@ -34,10 +34,8 @@ impl Person for TerminalPerson {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
             self.terminal.eprintln(Style::Bold, &one_line(&question.question, SHOWN_CHARS)).ok()?;
-            let choices: Vec<String> =
-                question.choices.iter().map(|choice| one_line(choice, SHOWN_CHARS)).collect();
             let prompt = messages::ASK_USER_PROMPT;
-            let answer = self.terminal.ask_choice(prompt, &choices, &self.interrupt).await?;
+            let answer = self.terminal.ask_choice(prompt, &question.choices, &self.interrupt).await?;
             let answer = answer.trim();
             (!answer.is_empty()).then(|| answer.to_owned())
         })

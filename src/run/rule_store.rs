@@ -116,7 +116,7 @@ impl RuleStore {
 fn shown(rule: &PolicyRule) -> Option<String> {
     let command = rule.command.as_ref().map(|prefix| format!("{prefix} …"));
     let condition = command.or_else(|| rule.host.clone())?;
-    Some(messages::allow_rule(rule.tool.as_deref()?, &condition))
+    Some(messages::allow_rule(rule.tool.as_deref()?, &condition, rule.confined == Some(true)))
 }
 
 #[cfg(test)]
@@ -130,7 +130,11 @@ mod tests {
 
     /// Asks about `command`, whose first words would become a rule.
     fn question(command: &str, prefix: &str) -> Question {
-        let rule = PolicyRule { command: Some(prefix.to_owned()), ..PolicyRule::allow("run_command") };
+        let rule = PolicyRule {
+            command: Some(prefix.to_owned()),
+            confined: Some(true),
+            ..PolicyRule::allow("run_command")
+        };
         Question {
             call: CallKey::new(None, "c"),
             tool: "run_command".to_owned(),
@@ -160,16 +164,17 @@ mod tests {
         let file = home.path().join(".agent/config.yaml");
         let store = store(home.path());
         let asked = question("npm test -q", "npm test");
-        let offer = "~/.agent/config.yaml, for every project and mode: allow run_command \"npm test …\"";
+        let offer = "~/.agent/config.yaml, for every project and mode: allow run_command \"npm test …\" if it can be undone and stays in the workspace";
         assert_eq!(store.offer(&asked).unwrap(), offer);
         let (style, line) = store.save(&asked);
-        let written = "Written to ~/.agent/config.yaml:3: allow run_command \"npm test …\". To take it back, delete the rule there.";
+        let written = "Written to ~/.agent/config.yaml:3: allow run_command \"npm test …\" if it can be undone and stays in the workspace. To take it back, delete the rule there; this conversation allows it until it ends.";
         assert_eq!((style, line.as_str()), (Style::Dim, written));
-        let first = "policy:\n  rules:\n    - {action: allow, tool: run_command, command: \"npm test\"}\n";
+        let first = "policy:\n  rules:\n    - {action: allow, tool: run_command, command: \"npm test\", confined: true}\n";
         assert_eq!(fs::read_to_string(&file).unwrap(), first);
         let (_, line) = store.save(&question("make", "make"));
         assert!(line.contains("config.yaml:4: allow run_command \"make …\""), "{line}");
-        let both = format!("{first}    - {{action: allow, tool: run_command, command: make}}\n");
+        let both =
+            format!("{first}    - {{action: allow, tool: run_command, command: make, confined: true}}\n");
         assert_eq!(fs::read_to_string(&file).unwrap(), both);
         let host = PolicyRule { host: Some("example.org".to_owned()), ..PolicyRule::allow("web_fetch") };
         let asked = question("", "");

@@ -8,6 +8,7 @@ use agent_config::settings::Settings;
 use agent_core::event::Event;
 use agent_core::failure::FailureKind;
 use agent_engine::approver::NoApprover;
+use agent_engine::policy::Mode;
 use agent_journal::answer_signature::AnswerSigner;
 use agent_journal::approvals::Approvals;
 use agent_journal::read::{JournalContents, read};
@@ -148,6 +149,12 @@ impl LockedSession {
         }
         check_workspace(settings, &id, about.workspace.as_deref())?;
         Ok(Self { id, journal, contents, about })
+    }
+
+    /// Returns the mode of its last run.
+    pub fn mode(&self) -> Option<Mode> {
+        let Some(Event::RunStart { mode, .. }) = &self.about.last_run else { return None };
+        Mode::ALL.into_iter().find(|known| known.name() == mode)
     }
 
     /// Completes `flags` with values of the session: its agent, whether it pauses for approvals and, without

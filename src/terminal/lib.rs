@@ -25,5 +25,7 @@ pub use notify::{Calls, Notification};
 pub use page::TerminalSize;
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use reader_gone::when_reader_is_gone;
-pub use sanitize::{first_line, row_count, sanitize, sanitize_prose, truncate_end, truncate_middle};
+pub use sanitize::{
+    first_line, row_count, sanitize, sanitize_prose, truncate_end, truncate_middle, wrap_words,
+};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

@@ -296,6 +296,7 @@ impl LineEditor {
                 biased;
                 _opened = questions.wait_for(|open| *open > 0) => continue,
                 _resized = resized.recv() => continue,
+                () = terminal.until_call() => continue,
                 _continued = continued.recv() => {
                     let was_stopped_by_others = !std::mem::take(&mut self.is_stopping);
                     if was_stopped_by_others {
@@ -312,6 +313,7 @@ impl LineEditor {
             };
             let Some(event) = event else { return Ok(Input::End) };
             terminal.note_key();
+            terminal.forget_call();
             self.is_stopping = false;
             if let Some(input) = self.press(event, terminal, activity) {
                 if let Input::Line(text) | Input::Later(text) = &input {
@@ -468,6 +470,8 @@ impl LineEditor {
                 self.line.insert("\n");
                 self.menu = None;
             }
+            // What was typed is all that the key takes away.
+            'c' if activity == Activity::Waits && !self.line.is_empty() => self.clear(),
             'c' => {
                 self.clear();
                 return ControlFlow::Break(Some(Input::Interrupted));
@@ -693,16 +697,25 @@ impl LineEditor {
             (0, Vec::new())
         };
         // What is typed already needs no menu.
-        let is_known = |candidate: &Candidate| before.get(from..) == Some(candidate.text.as_str());
+        let typed = before.get(from..).unwrap_or_default();
+        let is_known = |candidate: &Candidate| typed == candidate.text;
+        let ends_so = |candidate: &Candidate| {
+            candidate.text.strip_suffix(typed).is_some_and(|rest| rest.ends_with('/'))
+        };
         let is_complete = matches!(candidates.as_slice(), [only] if is_known(only));
         let known = candidates.iter().position(is_known);
         let in_force = || candidates.iter().position(|candidate| candidate.is_in_force);
         let proposed = match known {
             _ if !self.line.is_at_end() => None,
             _ if before.starts_with('/') && word == 0 => known.is_none().then_some(0),
+            _ if path.is_some_and(|path| !path.is_empty()) => known.is_none().then_some(0),
             // The whole name of a model need not be known.
-            _ if is_choice && !before.get(from..).is_some_and(|typed| typed.contains('/')) => {
-                known.or_else(in_force).or(Some(0))
+            // A session has a label, and the last one is proposed.
+            _ if is_choice && typed.is_empty() => {
+                in_force().or_else(|| candidates.first().and_then(|one| one.label.as_ref()).map(|_| 0))
+            }
+            _ if is_choice && !typed.contains('/') => {
+                known.or_else(|| candidates.iter().position(ends_so)).or(Some(0))
             }
             _ => None,
         };

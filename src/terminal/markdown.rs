@@ -208,6 +208,15 @@ impl MarkdownStream {
         let mut block = Block { source, finished: self.finished, has_hyperlinks };
         let width = screen.width;
         let mut rows = block.rows(width);
+        if !ends && let Some(open) = open_link(&block.source) {
+            // What is shown of a link changes when the link is complete: no row of it is finished before.
+            let source = block.source.get(..open).unwrap_or_default().to_owned();
+            let before = Block { source, finished: 0, has_hyperlinks }.rows(width);
+            let end = before.last().and_then(|row| row.end).unwrap_or_default();
+            for row in rows.iter_mut().filter(|row| row.end > Some(end)) {
+                row.end = None;
+            }
+        }
         let most = if ends { 0 } else { MAX_GROWING.min(screen.height / 2) };
         let surplus = rows.len().saturating_sub(most);
         let done = rows.iter().take(surplus).take_while(|row| ends || row.end.is_some()).count();
@@ -218,6 +227,22 @@ impl MarkdownStream {
         let growing = if ends { Growing::default() } else { Growing { rows: growing, width, block } };
         terminal.print_growing(&finished, growing)
     }
+}
+
+/// Returns where a link begins that is not complete.
+fn open_link(source: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(start) = source.get(at..)?.find('[').map(|found| at + found) {
+        let Some(end) = source.get(start..)?.find(']').map(|found| start + found + 1) else {
+            return Some(start);
+        };
+        let rest = source.get(end..)?;
+        if rest.is_empty() || rest.starts_with('(') && !rest.contains(')') {
+            return Some(start);
+        }
+        at = start + 1;
+    }
+    None
 }
 
 /// Returns the marks of a line that begins a code block: three or more backticks or tildes.

@@ -5,7 +5,7 @@ use agent_text::invisible::needs_escape;
 use agent_text::lines::one_line;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Maximum characters of a title and of a notification.
@@ -38,9 +38,9 @@ impl Notification {
     }
 }
 
-/// When and how the user is called, and the name of the window.
+/// When and how the user is called, the name of the window, and why a user who does not type soon is called.
 #[derive(Debug, Default)]
-pub(super) struct Window(Mutex<Option<Calls>>);
+pub(super) struct Window(Mutex<Option<Calls>>, Mutex<Option<String>>);
 
 /// Starts the command that notifies, with a text.
 type StartCommand = Arc<dyn Fn(&str) + Send + Sync>;
@@ -67,6 +67,10 @@ impl std::fmt::Debug for Calls {
 impl Window {
     fn get(&self) -> Option<Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn why(&self) -> MutexGuard<'_, Option<String>> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,12 +103,44 @@ impl Terminal {
         }
     }
 
-    /// Calls the user, who has not typed for a while, because of `why`.
+    /// Calls the user because of `why`, as soon as nothing was typed for a while; [`until_call`](Self::until_call) waits for that.
     pub fn call_user(&self, why: &str) {
-        let Some(Calls { how, command, after, name }) = self.window.get() else { return };
-        if self.since_last_key().is_none_or(|idle| idle < after) {
-            return;
+        *self.window.why() = Some(why.to_owned());
+        if self.time_to_call().is_some_and(|rest| rest.is_zero()) {
+            self.call();
         }
+    }
+
+    /// Waits until the user is called; for ever if there is no reason to call.
+    pub(super) async fn until_call(&self) {
+        while let Some(rest) = self.time_to_call() {
+            if rest.is_zero() {
+                self.call();
+                return;
+            }
+            tokio::time::sleep(rest).await;
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Forgets why the user was to be called, because the user is there.
+    pub(super) fn forget_call(&self) {
+        self.window.why().take();
+    }
+
+    /// Returns the time that is left without a key until the user is called; `None` without a reason.
+    fn time_to_call(&self) -> Option<Duration> {
+        let Calls { after, .. } = self.window.get()?;
+        self.window.why().as_ref()?;
+        Some(after.saturating_sub(self.since_last_key()?))
+    }
+
+    fn call(&self) {
+        let (Some(Calls { how, command, name, .. }), Some(why)) =
+            (self.window.get(), self.window.why().take())
+        else {
+            return;
+        };
         let text = one_line(&format!("{why} · {name}"), MAX_CHARS);
         if let Some(command) = command {
             command(&text);

@@ -5,6 +5,7 @@
 use super::input_line::InputLine;
 use super::keys::{Keys, KeysOfAnswer, is_readable, wait_readable};
 use super::live::InputView;
+use super::markdown::hang;
 use super::preview::{Preview, Row};
 use super::sanitize::{columns, sanitize, truncate_middle};
 use super::streams::{Style, Terminal};
@@ -73,6 +74,9 @@ pub struct PromptQuestion<'a> {
     /// What [`PromptAnswer::Save`] writes where; `None` if that answer is not offered.
     pub saved: Option<&'a str>,
 }
+
+/// Characters shown of a choice.
+const CHOICE_CHARS: usize = 500;
 
 /// Answer of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +150,7 @@ impl Terminal {
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => PromptAnswer::Abort,
-            answer = asked => answer.unwrap_or(PromptAnswer::Abort),
+            answer = self.and_call(asked) => answer.unwrap_or(PromptAnswer::Abort),
         };
         if matches!(answer, PromptAnswer::Yes | PromptAnswer::Always | PromptAnswer::Save) {
             let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,12 +193,27 @@ impl Terminal {
         let line = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            line = asked => line.ok().flatten(),
+            line = self.and_call(asked) => line.ok().flatten(),
         };
         if let Some(label) = status {
             self.show_status(&label);
         }
         line
+    }
+
+    /// Waits for `answer`, and calls the user who does not give it soon.
+    async fn and_call<T>(&self, answer: impl Future<Output = T>) -> T {
+        let mut answer = std::pin::pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => {
+                    self.forget_call();
+                    return answer;
+                }
+                () = self.until_call() => {}
+            }
+        }
     }
 
     /// Waits until the user has not typed for a moment: what is being typed is no answer to a question that appears meanwhile.
@@ -211,7 +230,7 @@ impl Terminal {
     async fn read_answer(&self, prompt: &str, choices: &[String]) -> io::Result<Option<String>> {
         if !self.has_icons() {
             for (number, choice) in (1..).zip(choices) {
-                self.eprintln(Style::Bold, &messages::choice(number, choice))?;
+                self.eprintln(Style::Bold, &messages::choice(number, &one_line(choice, CHOICE_CHARS)))?;
             }
             self.print_prompt(prompt)?;
             let line = read_line().await;
@@ -234,20 +253,28 @@ impl Terminal {
     }
 
     async fn edit_answer(&self, prompt: &str, choices: &[String]) -> io::Result<Option<String>> {
-        let (mut line, mut keys, mut marked) = (InputLine::default(), Keys::default(), 0);
+        let (mut line, mut keys) = (InputLine::default(), Keys::default());
+        // Enter that was meant for something else answers nothing.
+        let mut marked: Option<usize> = None;
         loop {
             let (rows, cursor) = line.rows(prompt, usize::from(self.width()), ANSWER_ROWS);
-            let below = choice_rows(choices, line.is_empty().then_some(marked));
+            let width = usize::from(self.width());
+            let below = choice_rows(choices, marked.filter(|_| line.is_empty()), width);
             self.show_answer(Some(InputView { rows, cursor, below }));
             match keys.next().await? {
                 Some(Event::Paste(text)) => line.paste(&text),
                 Some(Event::Key(key)) => match key.code {
-                    KeyCode::Up if line.is_empty() => marked = marked.saturating_sub(1),
+                    KeyCode::Up if line.is_empty() => {
+                        marked = Some(marked.unwrap_or(choices.len()).saturating_sub(1));
+                    }
                     KeyCode::Down if line.is_empty() => {
-                        marked = (marked + 1).min(choices.len().saturating_sub(1));
+                        let next = marked.map_or(0, |at| at + 1);
+                        marked = Some(next.min(choices.len().saturating_sub(1)));
                     }
                     KeyCode::Enter if line.is_empty() && !choices.is_empty() => {
-                        return Ok(choices.get(marked).cloned());
+                        if let Some(choice) = marked.and_then(|at| choices.get(at)) {
+                            return Ok(Some(choice.clone()));
+                        }
                     }
                     KeyCode::Enter => return Ok(Some(chosen(line.text(), choices))),
                     // Ctrl+J, the end of a line that a program types.
@@ -498,14 +525,15 @@ fn chosen(typed: String, choices: &[String]) -> String {
     number.and_then(|at| choices.get(at)).cloned().unwrap_or(typed)
 }
 
-/// Returns the rows of choices, one of which Enter takes.
-fn choice_rows(choices: &[String], marked: Option<usize>) -> Vec<Row> {
-    let row = |(at, choice): (usize, &String)| {
+/// Returns the rows of choices on a screen of `width` columns, one of which Enter takes if it is marked.
+fn choice_rows(choices: &[String], marked: Option<usize>, width: usize) -> Vec<Row> {
+    let rows = |(at, choice): (usize, &String)| {
         let (style, mark) = if marked == Some(at) { (Style::Bold, "→") } else { (Style::Dim, " ") };
-        vec![(style, format!("{mark} {}", messages::choice(at + 1, choice).trim_start_matches("  ")))]
+        let lead = (style.clone(), format!("{mark} {}  ", at + 1));
+        hang(&vec![lead, (style, one_line(choice, CHOICE_CHARS))], width)
     };
     let hint = (!choices.is_empty()).then(|| vec![(Style::Dim, messages::CHOICE_KEYS.to_owned())]);
-    choices.iter().enumerate().map(row).chain(hint).collect()
+    choices.iter().enumerate().flat_map(rows).chain(hint).collect()
 }
 
 /// Returns the style of a line of a diff.

@@ -56,7 +56,7 @@ pub fn row_count(lines: &str, width: usize) -> usize {
 }
 
 /// Returns sanitized lines with line breaks in place of spaces where a line takes more than `width` columns; the rest of a line has its indent.
-pub(super) fn wrap_words(text: &str, width: usize) -> Cow<'_, str> {
+pub fn wrap_words(text: &str, width: usize) -> Cow<'_, str> {
     if text.lines().all(|line| columns(line) <= width) {
         return Cow::Borrowed(text);
     }

@@ -20,7 +20,10 @@ pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 /// Beginnings of the notes on stored outputs.
 pub(crate) const FULL_NOTE: &str = "[Full output: ";
 pub(crate) const FIRST_PART_NOTE: &str = "[The first 64 MiB of the output: ";
+pub(crate) const READ_NOTE: &str = "read_file or grep with path \"";
 const CUT_NOTE: &str = "[Cut to ";
+const CUT_NOTE_NAME: &str = " characters. The full text is ";
+const CUT_NOTE_END: &str = ": read_file with start_line and limit, or grep, with that name as path.]";
 
 /// Approximate characters per token in every estimate.
 pub const CHARS_PER_TOKEN: usize = 4;
@@ -125,7 +128,7 @@ impl Outputs {
         };
         match stored {
             Ok(name) => format!(
-                "{}\n{CUT_NOTE}{} of {}{} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
+                "{}\n{CUT_NOTE}{} of {}{}{CUT_NOTE_NAME}{name}{CUT_NOTE_END}",
                 cut.trim_end_matches('\n'),
                 cut.chars().count(),
                 excerpt::at_least(&text),
@@ -147,10 +150,22 @@ impl Outputs {
     }
 }
 
-/// Checks whether a line of a result tells the model where the rest of the output is stored.
+/// Checks whether a line of a result is exactly what tells the model where the rest of the output is stored, so that no other text is hidden from the
+/// user.
 pub fn is_note(line: &str) -> bool {
-    [FULL_NOTE, FIRST_PART_NOTE, CUT_NOTE].iter().any(|note| line.starts_with(note))
-        && line.contains(OUTPUT_PREFIX)
+    let is_name =
+        |name: &str| name.strip_prefix(OUTPUT_PREFIX).is_some_and(|id| is_file_name(&format!("{id}.txt")));
+    let stored = [FULL_NOTE, FIRST_PART_NOTE].iter().find_map(|note| line.strip_prefix(note));
+    if let Some(rest) = stored {
+        return rest.strip_prefix(READ_NOTE).and_then(|rest| rest.strip_suffix("\"]")).is_some_and(is_name);
+    }
+    let Some((size, name)) = line.strip_prefix(CUT_NOTE).and_then(|rest| rest.split_once(CUT_NOTE_NAME))
+    else {
+        return false;
+    };
+    let is_size =
+        size.split(' ').all(|word| matches!(word, "of" | "at" | "least") || word.parse::<usize>().is_ok());
+    is_size && name.strip_suffix(CUT_NOTE_END).is_some_and(is_name)
 }
 
 /// Checks whether `path` names a stored output or a kept result and not a file.

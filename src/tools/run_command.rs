@@ -1,7 +1,7 @@
 //! The `run_command` tool: runs a shell command in the workspace with limits on time and output.
 
 use super::background::RunningCommand;
-use super::outputs::{FIRST_PART_NOTE, FULL_NOTE, Outputs};
+use super::outputs::{FIRST_PART_NOTE, FULL_NOTE, Outputs, READ_NOTE};
 use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
 use super::{foreground, sandbox_messages};
 use agent_messages as messages;
@@ -347,9 +347,12 @@ fn left_in_background_text(id: &str) -> String {
     )
 }
 
+/// The end of the summary of a command that is started in the background.
+pub const IN_BACKGROUND: &str = " (in the background)";
+
 fn summary(args: &RunCommandArgs) -> String {
     let line = first_line(&args.command);
-    if args.background { format!("{line} (in the background)") } else { line }
+    if args.background { line + IN_BACKGROUND } else { line }
 }
 
 fn first_line(command: &str) -> String {
@@ -389,9 +392,9 @@ fn stored_output_note(stored: &StoredOutput, call_id: &str) -> String {
     let name = Outputs::name(call_id);
     match stored {
         StoredOutput::NoFile => String::new(),
-        StoredOutput::Complete => format!("{FULL_NOTE}read_file or grep with path \"{name}\"]\n"),
+        StoredOutput::Complete => format!("{FULL_NOTE}{READ_NOTE}{name}\"]\n"),
         StoredOutput::Truncated => {
-            format!("{FIRST_PART_NOTE}read_file or grep with path \"{name}\"]\n")
+            format!("{FIRST_PART_NOTE}{READ_NOTE}{name}\"]\n")
         }
         StoredOutput::Failed(reason) => {
             format!("[The rest of the output is lost because it could not be stored: {reason}]\n")

@@ -141,7 +141,7 @@ fn selected(texts: &[String]) -> Option<Vec<String>> {
 /// For an entry that cannot be honoured.
 pub fn refuse(entries: &[String], bounds: &mut RunBounds) -> AppResult<()> {
     let tools = withheld(entries);
-    bounds.rules.refusals.extend(tools.iter().cloned().map(refusal));
+    bounds.rules.refusals.extend(tools.iter().map(|tool| refusal(tool)));
     bounds.tools.except.extend(tools);
     for entry in entries.iter().filter(|entry| entry.contains('(')) {
         match permission("deny", entry) {
@@ -187,16 +187,8 @@ fn allowances(args: &ClaudeArgs, bounds: &mut RunBounds) -> (Vec<String>, Vec<St
 }
 
 /// Returns the rule that refuses the tools whose name matches a glob.
-fn refusal(tool: String) -> PolicyRule {
-    PolicyRule {
-        action: Action::Deny,
-        tool: Some(tool),
-        path: None,
-        command: None,
-        host: None,
-        agent: None,
-        reason: None,
-    }
+fn refusal(tool: &str) -> PolicyRule {
+    PolicyRule { action: Action::Deny, ..PolicyRule::allow(tool) }
 }
 
 /// Returns what has no effect.

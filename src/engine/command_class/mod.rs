@@ -16,6 +16,7 @@ pub use needs_approval::Risk;
 use agent_text::invisible;
 use regex::{RegexSet, RegexSetBuilder};
 use roots::Roots;
+use std::collections::BTreeSet;
 use std::path::Path;
 use walk::{Command, ScriptPart};
 
@@ -46,7 +47,7 @@ pub struct CommandVerdict {
     /// Whether every part is a known program that reads, builds or tests; in the sandbox it runs without a prompt.
     pub is_known: bool,
     /// Why it needs approval, if its class is [`CommandClass::Ask`].
-    pub risk: Option<Risk>,
+    pub risks: BTreeSet<Risk>,
 }
 
 /// Settings of the classification.
@@ -105,12 +106,12 @@ pub fn classify(command: &str, options: &CommandOptions) -> CommandVerdict {
 impl CommandVerdict {
     /// Creates the verdict of a class without a risk.
     pub fn new(class: CommandClass, is_known: bool) -> Self {
-        Self { class, is_known, risk: None }
+        Self { class, is_known, risks: BTreeSet::new() }
     }
 
     /// Creates the verdict on a command that is no known program and needs approval.
     pub fn asked(risk: Risk) -> Self {
-        Self { class: CommandClass::Ask, is_known: false, risk: Some(risk) }
+        Self { class: CommandClass::Ask, is_known: false, risks: BTreeSet::from([risk]) }
     }
 
     fn blocked(pattern: String) -> Self {
@@ -120,7 +121,7 @@ impl CommandVerdict {
     /// Adds the verdict on another part. Of several blocked patterns the first is reported.
     fn add(&mut self, part: Self) {
         self.is_known &= part.is_known;
-        self.risk = self.risk.take().max(part.risk);
+        self.risks.extend(part.risks);
         if part.class > self.class && !matches!(self.class, CommandClass::Blocked { .. }) {
             self.class = part.class;
         }
@@ -153,20 +154,14 @@ impl CommandOptions {
             return CommandVerdict::new(CommandClass::Safe, true);
         }
         let is_known = words.is_some_and(|words| development::is_known(&words));
-        match needs_approval::risk(command) {
-            Some(risk) => CommandVerdict { is_known, ..CommandVerdict::asked(risk) },
-            None => CommandVerdict::new(CommandClass::Confine, is_known),
-        }
+        let risks = needs_approval::risks(command);
+        let class = if risks.is_empty() { CommandClass::Confine } else { CommandClass::Ask };
+        CommandVerdict { class, is_known, risks }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {
         read_only::is_read_only(words) || self.safe.iter().any(|prefix| words.starts_with(prefix))
     }
-}
-
-/// Checks whether a program, called with this first argument and others, may be a command that cannot be undone.
-pub fn may_destroy(program: &str, argument: &str) -> bool {
-    program::name(program) == "git" && needs_approval::may_be_risky_with_git(argument)
 }
 
 /// Arguments of a read-only command that determine which files it reads.

@@ -6,6 +6,7 @@ use super::walk::Command;
 use agent_core::language::Language;
 use agent_messages as messages;
 use agent_text::lines::{QUOTE_CHARS, one_line};
+use std::collections::BTreeSet;
 
 /// Programs that connect to other machines or local services, or that download and run code.
 const EXTERNAL_PROGRAMS: &[&str] = &[
@@ -82,15 +83,13 @@ const HARMLESS_PATHS: &[&str] = &[
 /// Subcommands of git that reach other repositories.
 const GIT_CONNECTS: &[&str] = &["clone", "fetch", "pull", "push", "send-email"];
 
-/// Why a command needs approval in every mode that asks. Of several reasons, the last in this order is told.
+/// Why a command needs approval in every mode that asks. Of many reasons, the last in this order are told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// It runs code that is not in its text.
     UnknownCode,
     /// Its text cannot be parsed.
     Unclear,
-    /// It has characters that a terminal does not show.
-    Hidden,
     /// It can show files that the file tools refuse.
     Protected,
     /// After a change of directory, this file can be outside the workspace.
@@ -101,6 +100,8 @@ pub enum Risk {
     Connects(String),
     /// What this program does cannot be undone.
     Irreversible(String),
+    /// It has characters that a terminal does not show.
+    Hidden,
 }
 
 impl Risk {
@@ -123,14 +124,14 @@ fn quoted(text: &str) -> String {
     one_line(text, QUOTE_CHARS)
 }
 
-/// Returns why a command needs approval in every mode that asks; `None` if it does not.
-pub(super) fn risk(command: &Command<'_>) -> Option<Risk> {
+/// Returns why a command needs approval in every mode that asks; empty if it does not.
+pub(super) fn risks(command: &Command<'_>) -> BTreeSet<Risk> {
     let programs = command
         .programs
         .iter()
         .filter_map(|program| irreversible(program).or_else(|| reaches_outside(program)));
     let unknown = has_unknown_program(command).then_some(Risk::UnknownCode);
-    programs.chain(file_outside(command)).chain(unknown).max()
+    programs.chain(file_outside(command)).chain(unknown).collect()
 }
 
 /// Returns the risk of a command that reads or writes files outside the workspace. Creating a symbolic link to one is not reading.
@@ -182,15 +183,11 @@ fn git_risk(program: &Program<'_>) -> Option<Risk> {
     };
     let command = command.unwrap_or_default();
     git_is_risky(command, has).then(|| match command {
-        "config" => Risk::Outside("git config --global".to_owned()),
+        "config" => Risk::Outside("git config".to_owned()),
+        "submodule" if !arguments.contains(&"deinit") => Risk::Connects("git submodule".to_owned()),
         command if GIT_CONNECTS.contains(&command) => Risk::Connects(format!("git {command}")),
         command => Risk::Irreversible(format!("git {command}")),
     })
-}
-
-/// Checks whether a subcommand of git is a risk with some of its arguments.
-pub(super) fn may_be_risky_with_git(command: &str) -> bool {
-    git_is_risky(command, |_| true) || git_is_risky(command, |_| false)
 }
 
 /// Checks whether a subcommand of git is a risk, if `has` returns which flags it has.

@@ -10,7 +10,7 @@ fn thread_cpu_time() -> Duration {
 
 fn verdict(command: &str) -> CommandVerdict {
     // Which risk is told is the subject of a test of its own.
-    CommandVerdict { risk: None, ..classify(command, &CommandOptions::default()) }
+    CommandVerdict { risks: BTreeSet::new(), ..classify(command, &CommandOptions::default()) }
 }
 
 pub(super) fn class(command: &str) -> CommandClass {

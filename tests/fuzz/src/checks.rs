@@ -363,6 +363,7 @@ fn anything() -> PolicyRule {
         command: None,
         host: None,
         agent: None,
+        confined: None,
         reason: None,
     }
 }

@@ -72,10 +72,14 @@ pub struct InForce {
     pub agent: String,
     /// The mode.
     pub mode: String,
+    /// The reasoning effort; empty for that of the model.
+    pub effort: String,
 }
 
 /// The models that can be chosen.
 struct Models {
+    /// The model with which the conversation began.
+    first: Option<String>,
     /// The models of the server, as last listed by `agent models --endpoint`.
     stored: Vec<String>,
     /// The providers, in the order of the table, and whether each can be used: its key is set, or it needs none.
@@ -91,7 +95,11 @@ impl Models {
             provider.keys.is_empty() || with_keys.iter().any(|(name, _)| *name == provider.name)
         };
         let providers = table.iter().map(|provider| (provider.name.clone(), can_be_used(provider)));
-        Self { stored: endpoint_models::stored(settings), providers: providers.collect() }
+        Self {
+            first: settings.llm.model.clone(),
+            stored: endpoint_models::stored(settings),
+            providers: providers.collect(),
+        }
     }
 
     /// Returns the models whose names contain `typed`: first `current`, then those that can be used.
@@ -102,8 +110,9 @@ impl Models {
         for name in self.stored.iter().filter(|name| matches_filter(name, typed) && is_plain(name)) {
             known.entry(name.clone()).or_default();
         }
-        if !current.is_empty() && matches_filter(current, typed) && is_plain(current) {
-            known.entry(current.to_owned()).or_default();
+        let used = self.first.as_deref().into_iter().chain((!current.is_empty()).then_some(current));
+        for name in used.filter(|name| matches_filter(name, typed) && is_plain(name)) {
+            known.entry(name.to_owned()).or_default();
         }
         let typed = typed.to_lowercase();
         let rank = |name: &str| {
@@ -128,7 +137,7 @@ impl Models {
     }
 
     fn is_listed(&self, name: &str) -> bool {
-        self.stored.iter().any(|stored| stored == name)
+        self.stored.iter().chain(&self.first).any(|known| known == name)
     }
 }
 
@@ -180,7 +189,9 @@ impl Sessions {
         }
         let listed = self.listed.borrow();
         let fits = |one: &&Candidate| {
-            let text = format!("{} {}", one.shown(), one.about);
+            // Without the age, in which each word of a time occurs.
+            let about = one.about.split_once(" · ").map_or("", |(_, about)| about);
+            let text = format!("{} {about}", one.shown());
             typed.split_whitespace().all(|word| matches_filter(&text, word))
         };
         listed.iter().filter(fits).cloned().collect()
@@ -257,7 +268,7 @@ impl Completion for ChatCompletion {
             "/agent" => beginning_with(self.agents.iter().cloned().map(marked(&in_force.agent)), typed),
             "/effort" => {
                 let efforts = Effort::VARIANTS.iter().map(|effort| Candidate::from(effort.name().to_owned()));
-                beginning_with(efforts, typed)
+                beginning_with(efforts.map(marked(&in_force.effort)), typed)
             }
             "/model" => self.models.matching(arguments, &in_force.model),
             "/rewind" if arguments.contains(' ') => {
@@ -374,6 +385,7 @@ mod tests {
             commands: Vec::new(),
             agents: Vec::new(),
             models: Models {
+                first: None,
                 stored: vec!["local/qwen3:8b".to_owned()],
                 providers: vec![("openai".to_owned(), false), ("groq".to_owned(), true)],
             },

@@ -14,6 +14,7 @@ use agent_core::run_result::RunResult;
 use agent_core::stop_reason::{Status, StopReason};
 use agent_engine::policy::Mode;
 use agent_journal::prompts::{last_prompts, prompts};
+use agent_llm::effort::Effort;
 use agent_messages as messages;
 use agent_process::sandbox::repositories::branch;
 use agent_report::call_view::CommandOutput;
@@ -28,7 +29,7 @@ use agent_run::run::RunOutcome;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::{Interrupt, SignalHandlers};
-use agent_terminal::line_editor::Input;
+use agent_terminal::line_editor::{HELP_KEY, Input};
 use agent_terminal::{Style, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
 use std::cell::RefCell;
@@ -192,6 +193,8 @@ impl<'a> Conversation<'a> {
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Overrides::default(), &loaded);
                 let Overrides { agent, model, approvals, .. } = flags;
+                // What was asked about before is not allowed by the way.
+                let mode = opened.mode().filter(|mode| *mode < loaded.settings.agent.mode);
                 let mut records = opened.contents.records;
                 result = last_result(&records);
                 undo_points = prompts(&records).iter().map(|prompt| prompt.steps_before).collect();
@@ -200,7 +203,7 @@ impl<'a> Conversation<'a> {
                 for record in &mut exchanges {
                     redactor.redact_event(&mut record.event);
                 }
-                Overrides { agent, approvals, model, ..Overrides::default() }
+                Overrides { agent, approvals, mode, model, ..Overrides::default() }
             }
         };
         (self.session, self.session_defaults) = (session, defaults);
@@ -261,13 +264,14 @@ impl<'a> Conversation<'a> {
             model: settings.llm.model.clone().unwrap_or_default(),
             agent: settings.agent.name.clone(),
             mode: settings.agent.mode.name().to_owned(),
+            effort: settings.llm.effort.map_or("", Effort::name).to_owned(),
         });
     }
 
     /// Returns the model, the agent with its mode, and the directory with its branch.
     pub(super) fn header_parts(&self, settings: &Settings) -> [String; 3] {
         let short = |text: &str| one_line(text, NAME_CHARS);
-        let only_reads = settings.agent.mode == Mode::Yolo
+        let only_reads = settings.agent.mode != Mode::ConfirmAll
             && !settings.agent.allowed_tools.is_empty()
             && settings.agent.allowed_tools.iter().all(|tool| READING_TOOLS.contains(&tool.as_str()));
         let mode = if only_reads { None } else { Some(settings.agent.mode.name()) };
@@ -295,6 +299,7 @@ impl<'a> Conversation<'a> {
         own.agent = own.agent.take().or(defaults.agent);
         own.model = own.model.take().or(defaults.model);
         own.approvals = own.approvals.or(defaults.approvals);
+        own.mode = own.mode.or(defaults.mode);
         request
     }
 
@@ -375,7 +380,9 @@ impl<'a> Conversation<'a> {
     pub fn ask_about_plan(&mut self) -> Next {
         let Ok(interrupt) = self.app.interrupt() else { return Next::Prompt };
         let until = interrupt.arm(SignalHandlers::silent());
-        let typed = self.runtime.block_on(self.app.terminal.ask_text(messages::CHAT_DO_PLAN, &until));
+        let answers = messages::CHAT_DO_PLAN_ANSWERS.map(str::to_owned);
+        let asked = self.app.terminal.ask_choice(messages::CHAT_DO_PLAN, &answers, &until);
+        let typed = self.runtime.block_on(asked);
         interrupt.disarm();
         self.app.terminal.set_title("");
         let typed = typed.unwrap_or_default().trim().to_owned();
@@ -438,9 +445,12 @@ impl<'a> Conversation<'a> {
 
     fn handle_while_working(&mut self, input: Input, keyboard: &mut Keyboard) {
         match input {
-            Input::Line(line) | Input::Later(line) if slash_commands::is_for_work(line.trim()) => {
+            Input::Line(line) | Input::Later(line)
+                if slash_commands::is_for_work(line.trim()) || line == HELP_KEY.to_string() =>
+            {
                 // These commands leave the conversation as it is.
-                let _prompt = self.slash_command(line.trim());
+                let _prompt =
+                    self.slash_command(if line == HELP_KEY.to_string() { "/help" } else { line.trim() });
                 keyboard.set_footer(self.footer.clone());
             }
             Input::Line(line) if self.queues && !line.trim().starts_with(['/', '!']) => {

@@ -28,14 +28,15 @@ use agent_text::lines::as_shown;
 use agent_tools::outputs::Outputs;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 /// Maximum characters of the title of a session.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// Lines shown of a stored output.
+/// Lines and bytes shown of a stored output.
 const MAX_OUTPUT_LINES: usize = 10_000;
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// The built-in commands: name, arguments and meaning.
 const COMMANDS: [(&str, &str, &str); 32] = [
@@ -44,7 +45,7 @@ const COMMANDS: [(&str, &str, &str); 32] = [
     ("agent", "[NAME]", "show or change the agent"),
     ("mode", "[MODE]", "show or change which calls run without a prompt"),
     ("effort", "[EFFORT]", "show or change the reasoning effort"),
-    ("plan", "", "use the agent `plan`, which changes nothing; `/agent build` goes back"),
+    ("plan", "[MESSAGE]", "use the agent `plan`, which changes nothing; `/agent build` goes back"),
     ("compact", "", "summarize the older messages before the next one is sent"),
     ("out", "[N]", "show all that the last call printed, or call N"),
     ("diff", "", "show the file changes of the session"),
@@ -133,7 +134,7 @@ impl Conversation<'_> {
         }
         match name {
             "help" => self.say(&self.help()),
-            "model" | "agent" | "plan" | "mode" | "effort" => self.set_option(name, arguments)?,
+            "model" | "agent" | "mode" | "effort" => self.set_option(name, arguments)?,
             "diff" | "history" | "report" => {
                 self.on_session(&[name], arguments)?;
             }
@@ -142,6 +143,7 @@ impl Conversation<'_> {
                     self.undo_points.extend(self.undone_points.pop());
                 }
             }
+            "plan" => return self.plan(arguments),
             "compact" => self.compact_before_next()?,
             "undo" => self.undo()?,
             "out" => {
@@ -188,6 +190,12 @@ impl Conversation<'_> {
         Ok(Next::Prompt)
     }
 
+    /// Uses the agent `plan`, and sends a message to it if there is one.
+    fn plan(&mut self, message: &str) -> AppResult<Next> {
+        self.set_option(PLAN, "")?;
+        Ok(if message.is_empty() { Next::Prompt } else { Next::Message(message.to_owned()) })
+    }
+
     /// Changes to the next mode: `confirm-sensitive`, `auto`, the agent `plan`.
     pub fn change_mode(&mut self) {
         let in_force = self.app.load(&self.request_in_force().effective_overrides());
@@ -226,6 +234,9 @@ impl Conversation<'_> {
                 Ok(())
             }),
             (_, "") => self.set(|_| Ok(())),
+            ("model", _) if value.starts_with('/') || value.contains(char::is_whitespace) => {
+                Err(usage(messages::chat_no_model_name(value)))
+            }
             ("model", _) => {
                 self.set(|flags| {
                     flags.model = text();
@@ -287,15 +298,21 @@ impl Conversation<'_> {
             redactor: self.app.redactor(&settings),
         };
         let path = outputs.path(&stored.call_id);
-        let mut bytes = Vec::new();
-        outputs
-            .open(&Outputs::name(&stored.call_id))
-            .and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+        let read = || -> io::Result<(Vec<u8>, u64)> {
+            let mut file = outputs.open(&Outputs::name(&stored.call_id))?;
+            let before = file.metadata()?.len().saturating_sub(MAX_OUTPUT_BYTES);
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(before))?;
+            file.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)?;
+            Ok((bytes, before))
+        };
+        let (bytes, bytes_before) =
+            read().map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         let before = lines.len().saturating_sub(MAX_OUTPUT_LINES);
-        let cut = (before > 0).then(|| messages::chat_output_before(before, &path.display().to_string()));
+        let cut = (before > 0 || bytes_before > 0)
+            .then(|| messages::chat_output_before(&path.display().to_string()));
         let cut = cut.map(|cut| vec![(Style::Dim, cut)]);
         Ok(cut.into_iter().chain(lines.iter().skip(before).map(|line| output_row(&as_shown(line)))).collect())
     }
@@ -323,7 +340,8 @@ impl Conversation<'_> {
         if !self.app.terminal.copy(&answer) {
             return Err(usage(messages::CHAT_CANNOT_COPY));
         }
-        self.say(&messages::chat_copied(answer.lines().count()));
+        let is_in_tmux = self.app.environment.get("TMUX").is_some();
+        self.say(&messages::chat_copied(answer.lines().count(), is_in_tmux));
         Ok(())
     }
 
@@ -506,6 +524,7 @@ impl Conversation<'_> {
         self.change_session(Some(fork.clone()))?;
         // It is the same conversation.
         (self.ran, self.compact) = (ran, compact);
+        self.refresh_footer()?;
         self.say(&messages::chat_session(&fork));
         Ok(())
     }
