@@ -34,7 +34,7 @@ impl NatsServer {
         assert!(program.exists(), "{} does not exist", program.display());
         let directory = tempfile::tempdir_in(parent).unwrap();
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        let (process, port) = spawn(&program, &directory, (&arguments, None));
+        let (process, port) = spawn(&program, &directory, &arguments, None);
         Some(Self { program, directory, arguments, port, process })
     }
 
@@ -51,7 +51,7 @@ impl NatsServer {
 
     /// Starts it again, on the same port and with what it stored.
     pub fn restart(&mut self) {
-        (self.process, _) = spawn(&self.program, &self.directory, (&self.arguments, Some(self.port)));
+        (self.process, _) = spawn(&self.program, &self.directory, &self.arguments, Some(self.port));
     }
 }
 
@@ -66,7 +66,8 @@ impl Drop for NatsServer {
 fn spawn(
     program: &PathBuf,
     directory: &tempfile::TempDir,
-    (arguments, port): (&[String], Option<u16>),
+    arguments: &[String],
+    port: Option<u16>,
 ) -> (Child, u16) {
     let ports = tempfile::tempdir().unwrap();
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();

@@ -20,7 +20,8 @@ impl Engine {
         &self,
         planned: &PlannedCall<'_>,
         cx: &ToolContext,
-        (reason, rule): (String, String),
+        reason: String,
+        rule: String,
         interrupt: &CancellationToken,
     ) -> Approval {
         let tool = planned.tool.name();

@@ -225,7 +225,7 @@ impl Engine {
             Decision::Allow if self.has_pending_call.get() => Ok(pending_outcome(Pending::EarlierCalls)),
             Decision::Allow => self.execute(planned, cx, context).await,
             Decision::Ask { reason, rule } => {
-                match self.ask_approver(planned, cx, (reason, rule), interrupt).await {
+                match self.ask_approver(planned, cx, reason, rule, interrupt).await {
                     Approval::Granted => self.execute(planned, cx, context).await,
                     Approval::GrantedWith(args) => self.execute_with(planned, args, cx, context).await,
                     Approval::Refused(outcome) => Ok(*outcome),

@@ -98,9 +98,11 @@ impl Queue {
                 return Err(QueueError::TooLong(id.clone(), MAX_TASK_BYTES));
             }
         }
-        let times = (now, now.saturating_sub(retention::ENDED_TASKS.as_secs()));
+        let oldest = now.saturating_sub(retention::ENDED_TASKS.as_secs());
         match self {
-            Self::Sqlite(store) => store.submit(tasks, times, MAX_TASKS).map_err(QueueError::none_stored),
+            Self::Sqlite(store) => {
+                store.submit(tasks, now, oldest, MAX_TASKS).map_err(QueueError::none_stored)
+            }
             Self::Nats(store) => store.submit(tasks, now, MAX_TASKS).await,
         }
     }
@@ -111,7 +113,7 @@ impl Queue {
     /// Fails when the store cannot be used.
     pub async fn claim(&self, lane: Lane, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         match self {
-            Self::Sqlite(store) => store.claim((lane, None), worker, &BootTime::now(), now),
+            Self::Sqlite(store) => store.claim(lane, None, worker, &BootTime::now(), now),
             Self::Nats(store) => Box::pin(store.claim(lane, worker, now)).await,
         }
     }
@@ -127,7 +129,7 @@ impl Queue {
         now: u64,
     ) -> Result<Option<TaskRecord>, QueueError> {
         match self {
-            Self::Sqlite(store) => store.claim((Lane::Hub(None), Some(id)), worker, &BootTime::now(), now),
+            Self::Sqlite(store) => store.claim(Lane::Hub(None), Some(id), worker, &BootTime::now(), now),
             Self::Nats(store) => Box::pin(store.claim_one(id, worker, now)).await,
         }
     }

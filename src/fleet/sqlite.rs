@@ -129,7 +129,8 @@ impl SqliteStore {
     pub fn submit(
         &self,
         tasks: &[(String, TaskSpec)],
-        (now, oldest): (u64, u64),
+        now: u64,
+        oldest: u64,
         most: u64,
     ) -> Result<(), QueueError> {
         self.transaction(|change| {
@@ -163,7 +164,8 @@ impl SqliteStore {
     /// Fails when the database cannot be used.
     pub fn claim(
         &self,
-        (lane, id): (Lane, Option<&str>),
+        lane: Lane,
+        id: Option<&str>,
         worker: &str,
         time: &BootTime,
         now: u64,

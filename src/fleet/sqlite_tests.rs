@@ -18,7 +18,7 @@ fn open(ids: &[&str]) -> Open {
     let directory = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&directory.path().join("fleet/tasks.sqlite"), lease()).unwrap();
     let tasks: Vec<_> = ids.iter().map(|id| ((*id).to_owned(), TaskSpec::new(*id, "/", 2))).collect();
-    store.submit(&tasks, (1, 0), 10).unwrap();
+    store.submit(&tasks, 1, 0, 10).unwrap();
     Open { store, directory }
 }
 
@@ -27,7 +27,7 @@ fn lease() -> Duration {
 }
 
 fn claim(store: &SqliteStore, from: i64) -> Option<(String, u32)> {
-    store.claim((Lane::Submitted, None), "w", &at(from), 1).unwrap().map(|task| (task.id, task.attempt))
+    store.claim(Lane::Submitted, None, "w", &at(from), 1).unwrap().map(|task| (task.id, task.attempt))
 }
 
 fn change(store: &SqliteStore, id: &str, from: i64, change: impl Fn(&mut TaskRecord) -> Change) {
@@ -37,7 +37,7 @@ fn change(store: &SqliteStore, id: &str, from: i64, change: impl Fn(&mut TaskRec
 #[test]
 fn b08_a_claim_that_is_not_renewed_is_taken_back_by_any_process() {
     let open = open(&["a"]);
-    let claimed = open.store.claim((Lane::Submitted, None), "w", &at(0), 1).unwrap().unwrap();
+    let claimed = open.store.claim(Lane::Submitted, None, "w", &at(0), 1).unwrap().unwrap();
     assert_eq!((claimed.id.as_str(), claimed.attempt), ("a", 1));
     let other = SqliteStore::open(&open.directory.path().join("fleet/tasks.sqlite"), lease()).unwrap();
     assert_eq!(claim(&other, LEASE - 1), None);
@@ -52,7 +52,7 @@ fn a_claim_of_another_boot_has_ended() {
     let open = open(&["a"]);
     claim(&open.store, 1_000_000);
     let after = BootTime { boot: "next boot".to_owned(), millis: 1 };
-    assert_eq!(open.store.claim((Lane::Submitted, None), "w", &after, 1).unwrap().unwrap().attempt, 2);
+    assert_eq!(open.store.claim(Lane::Submitted, None, "w", &after, 1).unwrap().unwrap().attempt, 2);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_log_of_a_removed_database_is_not_read_into_a_new_one() {
     assert!(std::fs::metadata(path.with_extension("sqlite-wal")).unwrap().len() > 0);
     let new = SqliteStore::open(&path, lease()).unwrap();
     assert!(new.id != open.store.id && new.select(Selection::All, &at(0)).unwrap().is_empty());
-    new.submit(&[("c".to_owned(), TaskSpec::new("c", "/", 2))], (1, 0), 10).unwrap();
+    new.submit(&[("c".to_owned(), TaskSpec::new("c", "/", 2))], 1, 0, 10).unwrap();
     let check =
         new.connection.borrow().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     assert_eq!(check.unwrap(), "ok");
@@ -147,8 +147,8 @@ fn a_change_is_on_the_disk_when_it_is_confirmed() {
 fn a_full_queue_takes_nothing() {
     let open = open(&["a"]);
     let tasks = ["b", "c"].map(|id| (id.to_owned(), TaskSpec::new(id, "/", 2)));
-    let refused = open.store.submit(&tasks, (1, 0), 2);
+    let refused = open.store.submit(&tasks, 1, 0, 2);
     assert!(matches!(refused, Err(QueueError::Full(2))), "{refused:?}");
     assert_eq!(open.store.select(Selection::All, &at(0)).unwrap().len(), 1);
-    open.store.submit(&tasks[..1], (1, 0), 2).unwrap();
+    open.store.submit(&tasks[..1], 1, 0, 2).unwrap();
 }

@@ -180,7 +180,7 @@ impl Endpoint {
         payload: &RequestBody,
         delivery: Delivery,
     ) -> Result<HttpResponse, HttpError> {
-        self.exchange(Method::POST, path, Some(payload), (None, self.deadlines(delivery))).await
+        self.exchange(Method::POST, path, Some(payload), None, self.deadlines(delivery)).await
     }
 
     /// Sends `payload` as [`post`](Self::post) does, with one more header.
@@ -194,7 +194,7 @@ impl Endpoint {
         header: (&'static str, &str),
         delivery: Delivery,
     ) -> Result<HttpResponse, HttpError> {
-        self.exchange(Method::POST, path, Some(payload), (Some(header), self.deadlines(delivery))).await
+        self.exchange(Method::POST, path, Some(payload), Some(header), self.deadlines(delivery)).await
     }
 
     /// Sends a GET request to `path` below the base.
@@ -202,8 +202,7 @@ impl Endpoint {
     /// # Errors
     /// As [`post`](Self::post).
     pub async fn get(&self, path: &str) -> Result<HttpResponse, HttpError> {
-        self.exchange(Method::GET, path, None, (None, self.deadlines(Delivery::Whole { thinks: false })))
-            .await
+        self.exchange(Method::GET, path, None, None, self.deadlines(Delivery::Whole { thinks: false })).await
     }
 
     async fn exchange(
@@ -211,7 +210,8 @@ impl Endpoint {
         method: Method,
         path: &str,
         payload: Option<&RequestBody>,
-        (header, deadlines): (Option<(&'static str, &str)>, Deadlines),
+        header: Option<(&'static str, &str)>,
+        deadlines: Deadlines,
     ) -> Result<HttpResponse, HttpError> {
         let clock = ExchangeTimer { started: Instant::now(), deadlines };
         let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));

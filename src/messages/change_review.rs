@@ -11,8 +11,10 @@ pub const NO_ISSUES_FOUND: [&str; 2] = ["No issues found.", "No se encontraron p
 /// of `parts`.
 pub fn change_review_task(
     word: &str,
-    (task, diff): (&str, &str),
-    (number, parts): (usize, usize),
+    task: &str,
+    diff: &str,
+    number: usize,
+    parts: usize,
     language: Language,
 ) -> String {
     let [english, spanish] = NO_ISSUES_FOUND;

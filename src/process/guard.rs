@@ -145,7 +145,7 @@ fn through_bubblewrap(
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
         .and_then(|()| io::copy(&mut control.take(request.stdin.bytes()), &mut ours));
     let reply_start = if request.listens && sent.is_ok() { forward_listener(&ours, control) } else { None };
-    let watched = watch(control, (wrapper, Role::Wrapper), None, &monitor);
+    let watched = watch(control, wrapper, Role::Wrapper, None, &monitor);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
@@ -245,7 +245,7 @@ fn in_namespace(
             let baseline = snapshot.map(GuardSnapshot::wait);
             let _init_may_have_failed = io::Write::write_all(&mut &guard_end, &[0]);
             unmap_code();
-            let watched = watch(control, (init, Role::Wrapper), Some(alone.as_fd()), &monitor);
+            let watched = watch(control, init, Role::Wrapper, Some(alone.as_fd()), &monitor);
             // Waiting for init includes waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
             if matches!(watched, WatchOutcome::Abandoned | WatchOutcome::Exceeded(_)) {
@@ -448,7 +448,7 @@ fn as_subreaper(
         }
         Fork::Parent(main) => {
             syscalls::ignore_hangup();
-            let answer = match watch(control, (main, Role::Command), None, &monitor) {
+            let answer = match watch(control, main, Role::Command, None, &monitor) {
                 WatchOutcome::Ended(status) => Some(reply_for(status, &monitor)),
                 WatchOutcome::Exceeded(excess) => {
                     // Killed first because it could start more processes during the sweep.

@@ -362,7 +362,7 @@ impl Launcher {
         let (stdout, stderr) = (io::pipe()?, io::pipe()?);
         let tier = self.tier;
         let (main, handle) = if tier == Tier::Group {
-            start_command(&spec, stdin, env, (stdout.1, stderr.1))?
+            start_command(&spec, stdin, env, stdout.1, stderr.1)?
         } else {
             self.start_guarded(spec, stdin.as_ref(), env, [&stdout.1, &stderr.1])?
         };
@@ -480,7 +480,8 @@ fn start_command(
     spec: &CommandSpec,
     stdin: Option<io::PipeReader>,
     env: BTreeMap<String, String>,
-    (stdout, stderr): (io::PipeWriter, io::PipeWriter),
+    stdout: io::PipeWriter,
+    stderr: io::PipeWriter,
 ) -> io::Result<(RootProcess, KillHandle)> {
     let (program, args) =
         spec.argv.split_first().ok_or_else(|| io::Error::other("the command names no program"))?;

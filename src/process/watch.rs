@@ -44,7 +44,8 @@ pub(super) enum Role {
 /// processes of the command SIGTERM when the agent requests it.
 pub(super) fn watch(
     control: &mut File,
-    (child, role): (Pid, Role),
+    child: Pid,
+    role: Role,
     alone: Option<BorrowedFd<'_>>,
     monitor: &LimitMonitor,
 ) -> WatchOutcome {

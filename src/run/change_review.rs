@@ -70,13 +70,14 @@ impl ReviewSetup {
     pub async fn connect(
         app: &App,
         settings: &Settings,
-        (caps, prices): (&SpendingCaps, &Prices),
+        caps: &SpendingCaps,
+        prices: &Prices,
         host: &Rc<OnceCell<SubagentHost>>,
         played: &PlayedTurns,
     ) -> AppResult<Self> {
         let review = &settings.auto_review;
         let model = match review.review_model.as_deref().filter(|_| review.enabled) {
-            Some(name) => Some(connect_model(app, settings, (caps, prices), name, played).await?),
+            Some(name) => Some(connect_model(app, settings, caps, prices, name, played).await?),
             None => None,
         };
         Ok(Self { host: Rc::clone(host), model })
@@ -117,7 +118,8 @@ impl ReviewSetup {
 async fn connect_model(
     app: &App,
     settings: &Settings,
-    (caps, prices): (&SpendingCaps, &Prices),
+    caps: &SpendingCaps,
+    prices: &Prices,
     name: &str,
     played: &PlayedTurns,
 ) -> AppResult<SubagentModel> {
@@ -193,7 +195,7 @@ impl ChangeReviewer {
         Some(if engine.policy.is_sensitive(&file.path) {
             messages::hidden_change(&file.path)
         } else {
-            file_diff(workspace, &self.contents, file, (&at, &now))
+            file_diff(workspace, &self.contents, file, &at, &now)
         })
     }
 
@@ -212,7 +214,9 @@ impl ChangeReviewer {
             ..ChangeReview::default()
         };
         for (at, part) in parts.iter().enumerate() {
-            let reply = self.ask(host, request, part, (at + 1, parts.len()), cancel).await;
+            let call_id = format!("{}-{}", request.call_id, at + 1);
+            let task = self.task(request, &call_id, part, at + 1, parts.len());
+            let reply = self.ask(host, &task, &call_id, cancel).await;
             match reply {
                 _ if cancel.is_cancelled() => return None,
                 Ok(ReviewReply { approved, findings }) => {
@@ -228,29 +232,38 @@ impl ChangeReviewer {
         Some(review)
     }
 
-    /// Has one part reviewed.
+    /// Returns the task of the call that reviews `part`, which is part `number` of `parts`.
+    fn task(
+        &self,
+        request: &ReviewRequest,
+        call_id: &str,
+        part: &str,
+        number: usize,
+        parts: usize,
+    ) -> String {
+        let delimiter = Delimiter::for_session(&subagent_id(&request.session_id, call_id));
+        let task = request.task.iter().map(|text| delimiter.wrap(&excerpt::by_chars(text, TASK_CHARS)));
+        let task = task.collect::<Vec<_>>().join("\n\n");
+        let diff = delimiter.wrap(part);
+        messages::change_review_task(delimiter.token(), &task, &diff, number, parts, self.language)
+    }
+
+    /// Has the reviewer do a task.
     ///
     /// # Errors
     /// The reason why there is no verdict.
     async fn ask(
         &self,
         host: &SubagentHost,
-        request: &ReviewRequest,
-        part: &str,
-        place: (usize, usize),
+        task: &str,
+        call_id: &str,
         cancel: &CancellationToken,
     ) -> Result<ReviewReply, String> {
-        let call_id = format!("{}-{}", request.call_id, place.0);
-        let delimiter = Delimiter::for_session(&subagent_id(&request.session_id, &call_id));
-        let task = request.task.iter().map(|text| delimiter.wrap(&excerpt::by_chars(text, TASK_CHARS)));
-        let task = task.collect::<Vec<_>>().join("\n\n");
-        let data = (task.as_str(), delimiter.wrap(part));
-        let task = messages::change_review_task(delimiter.token(), (data.0, &data.1), place, self.language);
         let ask = SubagentRequest {
             agent: REVIEWER,
-            task: &task,
+            task,
             memory: SubagentContext::Clean,
-            call_id: &call_id,
+            call_id,
             read_only: true,
             model: self.model.as_ref(),
             stream: true,

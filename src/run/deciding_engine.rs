@@ -24,7 +24,8 @@ use std::rc::Rc;
 pub fn deciding_engine(
     app: &App,
     settings: &Settings,
-    (launcher, toolbox): (Rc<Launcher>, Toolbox),
+    launcher: Rc<Launcher>,
+    toolbox: Toolbox,
 ) -> AppResult<Engine> {
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let parts = EngineParts {
@@ -49,7 +50,7 @@ pub fn command_refusal(app: &App, settings: &Settings, command: &str) -> AppResu
         return Ok(Some("commands are not enabled".to_owned()));
     }
     let launcher = assemble::launcher(app, settings)?;
-    let engine = deciding_engine(app, settings, (launcher, toolbox(settings)))?;
+    let engine = deciding_engine(app, settings, launcher, toolbox(settings))?;
     let plan = Plan { command: Some(command.to_owned()), ..Plan::default() };
     let Ok(tool) = engine.toolbox.get(RunCommand::NAME) else {
         return Ok(Some("the agent has no commands".to_owned()));

@@ -20,7 +20,8 @@ pub fn file_diff(
     workspace: &Workspace,
     contents: &ContentStore,
     Restoration { path, wanted, .. }: &Restoration,
-    (at, now): (&RelPath, &FileState),
+    at: &RelPath,
+    now: &FileState,
 ) -> String {
     let mut note = String::new();
     if let (Some(old), Some(new)) = (wanted.mode(), now.mode())

@@ -129,7 +129,7 @@ impl McpServers {
                 package
                     .map(|package| messages::mcp_unpinned_package(name, package, without_version(package))),
             );
-            let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
+            let spec = match spec(app, settings, launcher, name, server, answers.clone()) {
                 Ok(spec) => spec,
                 Err(why) => {
                     this.unusable.push(messages::mcp_server_left_out(name, &why));
@@ -393,7 +393,8 @@ pub fn spec(
     app: &App,
     settings: &Settings,
     launcher: &Launcher,
-    (name, server): (&str, &McpServer),
+    name: &str,
+    server: &McpServer,
     answers: Answers,
 ) -> Result<ServerSpec, String> {
     let (transport, identity) = match (&server.command, &server.url) {

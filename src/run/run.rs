@@ -606,7 +606,7 @@ async fn connect_models(
     let played = &played;
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
     let models = ModelChain::connect(app, settings, &caps, &prices, played).await?;
-    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host, played).await?;
+    let review = ReviewSetup::connect(app, settings, &caps, &prices, host, played).await?;
     Ok((models, caps, review))
 }
 

@@ -46,5 +46,5 @@ fn session_diff(loaded_session: &SessionHistory, restoration: &Restoration) -> A
     }
     let at = loaded_session.path(path)?;
     let SessionHistory { workspace, contents, .. } = loaded_session;
-    Ok(format!("{note}{}", file_diff(workspace, contents, restoration, (&at, &now))))
+    Ok(format!("{note}{}", file_diff(workspace, contents, restoration, &at, &now)))
 }

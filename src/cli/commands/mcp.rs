@@ -94,7 +94,7 @@ pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> AppR
     let launcher = assemble::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
-        let spec = mcp::spec(app, settings, &launcher, (name, server), mcp::answers(app, settings, None));
+        let spec = mcp::spec(app, settings, &launcher, name, server, mcp::answers(app, settings, None));
         let name = name.clone();
         let spec = match spec {
             Ok(spec) => spec,

@@ -43,7 +43,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> AppResu
     if name.starts_with(MCP_PREFIX) {
         toolbox = app.block_on(with_accepted_tools(app, settings, &launcher, toolbox))?;
     }
-    let engine = deciding_engine(app, settings, (launcher, toolbox))?;
+    let engine = deciding_engine(app, settings, launcher, toolbox)?;
     let wrong = |problem: String| AppError::new(FailureKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let target_text = target_text.trim();

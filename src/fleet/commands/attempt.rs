@@ -114,9 +114,9 @@ impl<'a> Attempt<'a> {
         let (repository, base) = opened?;
         for attempt in 1..self.task.attempt {
             let earlier = AttemptKey { attempt, ..self.key() };
-            AttemptDirectory::new(self.worker, &repository, &settings, (self.task, earlier)).remove().await;
+            AttemptDirectory::new(self.worker, &repository, &settings, self.task, earlier).remove().await;
         }
-        let place = AttemptDirectory::new(self.worker, &repository, &settings, (self.task, self.key()));
+        let place = AttemptDirectory::new(self.worker, &repository, &settings, self.task, self.key());
         if self.task.session_id.is_none() && !place.is_clone {
             if let Err(error) = place.create(&base).await {
                 // A part may exist, also if another attempt has removed it meanwhile.
@@ -128,7 +128,7 @@ impl<'a> Attempt<'a> {
         } else {
             repository.remove_locks(&place.path, None).await.map_err(|why| may_pass(&why))?;
         }
-        let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
+        let done = Box::pin(self.run_in(&place, &base, &settings, interrupt)).await;
         if done.as_ref().is_err_and(|error| self.is_not_recorded(error)) {
             return done;
         }
@@ -157,7 +157,7 @@ impl<'a> Attempt<'a> {
         if let Some(bundle) = &self.task.spec.bundle {
             let path = path_of(self.worker, settings, self.key());
             if self.task.session_id.is_none() {
-                clone(self.worker, (launcher, settings), bundle, &path).await?;
+                clone(self.worker, launcher, settings, bundle, &path).await?;
             } else if !path.is_dir() {
                 return Err(may_pass(messages::ATTEMPT_IS_GONE));
             }
@@ -214,7 +214,8 @@ impl<'a> Attempt<'a> {
 
     async fn run_in(
         &self,
-        (place, base): (&AttemptDirectory<'_>, &str),
+        place: &AttemptDirectory<'_>,
+        base: &str,
         settings: &Settings,
         interrupt: &CancellationToken,
     ) -> AppResult<()> {
@@ -226,18 +227,18 @@ impl<'a> Attempt<'a> {
             let bytes = self.worker.until_answered(async || self.worker.queue.object(&object).await).await?;
             spec = with_prompt(spec, bytes)?;
         }
-        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &spec, "")? {
+        if let Some(executor) = ExecutorRun::new(self.worker.app, settings, own, &spec, "")? {
             let own = self.settings_of(Some(&directory))?;
             let home = home_of(&place.path);
-            let result = Box::pin(executor.run(own, (&directory, &home), interrupt)).await?;
-            return Box::pin(self.record((place, base), settings, result)).await;
+            let result = Box::pin(executor.run(own, &directory, &home, interrupt)).await?;
+            return Box::pin(self.record(place, base, settings, result)).await;
         }
         let mut request = concurrent_request(self.request(settings)?, interrupt);
         request.overrides.workspace = Some(directory);
         let app = self.worker.app.for_worker();
-        let sessions = (&session_store(settings), self.task.session_id.as_deref());
+        let (sessions, session_id) = (session_store(settings), self.task.session_id.as_deref());
         let task = Task::new(spec.prompt);
-        let result = match NextRun::of(&app, sessions, was_interrupted, &task)? {
+        let result = match NextRun::of(&app, &sessions, session_id, was_interrupted, &task)? {
             NextRun::Ended(result) => *result,
             NextRun::Start { session_id, task, spent } => {
                 let record = |task: &mut TaskRecord| {
@@ -253,18 +254,19 @@ impl<'a> Attempt<'a> {
                 Box::pin(run_for_client(&app, &request)).await?.outcome.result
             }
         };
-        Box::pin(self.record((place, base), settings, result)).await
+        Box::pin(self.record(place, base, settings, result)).await
     }
 
     /// Records how the run of the attempt ended.
     async fn record(
         &self,
-        (place, base): (&AttemptDirectory<'_>, &str),
+        place: &AttemptDirectory<'_>,
+        base: &str,
         settings: &Settings,
         result: RunResult,
     ) -> AppResult<()> {
         self.run.end(result.clone());
-        store_session((self.worker, self.task), settings, &result).await?;
+        store_session(self.worker, self.task, settings, &result).await?;
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.claim().give_back().await;
@@ -274,18 +276,19 @@ impl<'a> Attempt<'a> {
             }
             return self.claim().finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }
-        Box::pin(self.record_success((place, base), settings, result)).await
+        Box::pin(self.record_success(place, base, settings, result)).await
     }
 
     /// Commits the changes in the worktree, and records that the task is done. A directory with changes that are in no commit is kept. That a run
     /// succeeded is paid for, so what failed after it is not tried with another run.
     async fn record_success(
         &self,
-        (place, base): (&AttemptDirectory<'_>, &str),
+        place: &AttemptDirectory<'_>,
+        base: &str,
         settings: &Settings,
         mut result: RunResult,
     ) -> AppResult<()> {
-        let committed = Box::pin(self.commit((place, base), settings, &mut result)).await;
+        let committed = Box::pin(self.commit(place, base, settings, &mut result)).await;
         if committed.as_ref().is_err_and(|error| self.is_not_recorded(error)) {
             return committed.map(drop);
         }
@@ -310,7 +313,8 @@ impl<'a> Attempt<'a> {
     /// Commits the changes in the worktree, and stores the commits if it is a clone.
     async fn commit(
         &self,
-        (place, base): (&AttemptDirectory<'_>, &str),
+        place: &AttemptDirectory<'_>,
+        base: &str,
         settings: &Settings,
         result: &mut RunResult,
     ) -> AppResult<Committed> {
@@ -329,8 +333,7 @@ impl<'a> Attempt<'a> {
             result.files_modified = changed.map_err(|why| may_pass(&why))?;
         }
         if place.is_clone {
-            let (of, from) = ((self.worker, self.task), (place.repository, settings));
-            store_result(of, from, (base, commit)).await?;
+            store_result(self.worker, self.task, place.repository, settings, base, commit).await?;
         }
         Ok(committed)
     }
@@ -377,7 +380,7 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> AppResult<
         }
         let launcher = git_launcher(worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
-        let place = AttemptDirectory::new(worker, &repository, &settings, (task, task.newest_attempt()));
+        let place = AttemptDirectory::new(worker, &repository, &settings, task, task.newest_attempt());
         place.publish(task).await?;
         AppResult::Ok(place.remove().await)
     };

@@ -44,7 +44,8 @@ impl<'a> AttemptDirectory<'a> {
         worker: &'a WorkerContext<'a>,
         repository: &'a Repository<'a>,
         settings: &Settings,
-        (task, key): (&TaskRecord, AttemptKey),
+        task: &TaskRecord,
+        key: AttemptKey,
     ) -> Self {
         let path = path_of(worker, settings, key);
         Self { worker, repository, path, is_clone: task.spec.bundle.is_some() }

@@ -73,7 +73,8 @@ pub fn check_commit(text: &str) -> AppResult<()> {
 /// Fails when the bundle is gone from the queue, and when git cannot read it.
 pub async fn clone(
     worker: &WorkerContext<'_>,
-    (launcher, settings): (&Launcher, &Settings),
+    launcher: &Launcher,
+    settings: &Settings,
     bundle: &Bundle,
     path: &Path,
 ) -> AppResult<()> {
@@ -100,12 +101,15 @@ pub async fn clone(
 /// # Errors
 /// Fails when git or the queue cannot be used.
 pub async fn store_result(
-    (worker, task): (&WorkerContext<'_>, &TaskRecord),
-    (repository, settings): (&Repository<'_>, &Settings),
-    (base, commit): (&str, &str),
+    worker: &WorkerContext<'_>,
+    task: &TaskRecord,
+    repository: &Repository<'_>,
+    settings: &Settings,
+    base: &str,
+    commit: &str,
 ) -> AppResult<()> {
     let (_directory, file) = scratch(&settings.state)?;
-    repository.write_result(&file, (base, commit)).await.map_err(|why| may_pass(&why))?;
+    repository.write_result(&file, base, commit).await.map_err(|why| may_pass(&why))?;
     let bytes = read(&file)?;
     let put = async || worker.queue.put_object(&bytes, worker.now()).await;
     let object = worker.until_answered(put).await?;

@@ -57,7 +57,8 @@ impl<'a> ExecutorRun<'a> {
     /// Fails if the user has not allowed the executor, and if the task or the worker has limits that it would not keep.
     pub fn new(
         app: &'a App,
-        (settings, request): (&Settings, &RunRequest),
+        settings: &Settings,
+        request: &RunRequest,
         spec: &'a TaskSpec,
         system_prompt: &str,
     ) -> AppResult<Option<Self>> {
@@ -105,7 +106,8 @@ impl<'a> ExecutorRun<'a> {
     pub async fn run(
         &self,
         mut settings: Settings,
-        (directory, home): (&Path, &Path),
+        directory: &Path,
+        home: &Path,
         interrupt: &CancellationToken,
     ) -> AppResult<RunResult> {
         let program = program_of(self.app, &self.executor, self.name, directory)
@@ -145,7 +147,7 @@ impl<'a> ExecutorRun<'a> {
         let mut result = self.result(&ended, limit)?;
         result.sandbox = Some(launcher.tier().name().to_owned());
         if result.status == Status::Success {
-            let runs = run_gates((&commands, directory), &gates, &BTreeMap::new(), interrupt).await;
+            let runs = run_gates(&commands, directory, &gates, &BTreeMap::new(), interrupt).await;
             result.quality_gates = runs.into_iter().map(|run| run.result).collect();
             if interrupt.is_cancelled() {
                 (result.status, result.stop_reason) = (Status::Partial, Some(StopReason::UserInterrupt));

@@ -21,7 +21,8 @@ use agent_text::invisible::escape_json;
 /// # Errors
 /// Fails when the queue cannot be used.
 pub async fn store_session(
-    (worker, task): (&WorkerContext<'_>, &TaskRecord),
+    worker: &WorkerContext<'_>,
+    task: &TaskRecord,
     settings: &Settings,
     result: &RunResult,
 ) -> AppResult<()> {

@@ -97,10 +97,10 @@ pub fn submit(app: &App, args: &SubmitArgs) -> AppResult<u8> {
         Some(file) => listed(file, &defaults(args, &settings.workspace))?,
     };
     check(app, &settings, &mut listed, args)?;
-    let lines = listed.iter().map(|task| task.line).collect();
+    let lines: Vec<u64> = listed.iter().map(|task| task.line).collect();
     let id = |id: Option<String>| id.unwrap_or_else(|| app.source.ordered_uuid());
     let tasks = listed.into_iter().map(|task| (id(task.id), task.spec)).collect();
-    app.block_on(add(app, &settings, (tasks, lines), args))
+    app.block_on(add(app, &settings, tasks, &lines, args))
 }
 
 /// Checks tasks, and sets their directories.
@@ -139,7 +139,8 @@ fn check(app: &App, settings: &Settings, tasks: &mut [ListedTask], args: &Submit
 async fn add(
     app: &App,
     settings: &Settings,
-    (mut tasks, lines): (Vec<(String, TaskSpec)>, Vec<u64>),
+    mut tasks: Vec<(String, TaskSpec)>,
+    lines: &[u64],
     args: &SubmitArgs,
 ) -> AppResult<u8> {
     let now = app.source.unix_time().as_secs();
@@ -168,7 +169,7 @@ async fn add(
     queue.submit(&tasks, now).await.map_err(|error| {
         let about = match &error {
             QueueError::TooLong(id, _) | QueueError::Different(id) => {
-                tasks.iter().zip(&lines).find(|((known, _), _)| known == id)
+                tasks.iter().zip(lines).find(|((known, _), _)| known == id)
             }
             _ => None,
         };

@@ -101,7 +101,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> AppResult<u8> {
             metrics: Metrics::default(),
             is_away: Cell::default(),
         };
-        let worker = Worker::new((context, &settings), budget)?;
+        let worker = Worker::new(context, &settings, budget)?;
         let WorkerContext { metrics, queue, hub, .. } = &worker.context;
         let runner = [("runner_id", worker.name.text.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
         metrics.set(Figure::RunnerInfo, &runner, 1.0);
@@ -128,7 +128,8 @@ struct Limits {
 
 impl<'a> Worker<'a> {
     fn new(
-        (context, settings): (WorkerContext<'a>, &'a Settings),
+        context: WorkerContext<'a>,
+        settings: &'a Settings,
         budget: Option<SharedBudget>,
     ) -> AppResult<Self> {
         let fleet = directories(context.app)?.state.join("fleet");
@@ -161,7 +162,7 @@ impl<'a> Worker<'a> {
     async fn settle_activation(&self, task: &TaskRecord, activation: &Activation) -> AppResult<bool> {
         let WorkerContext { hub, queue, .. } = &self.context;
         let Some(hub) = hub else { return Ok(false) };
-        let is_reported = activation::report_activated(&self.context, hub, (task, activation)).await;
+        let is_reported = activation::report_activated(&self.context, hub, task, activation).await;
         if is_reported {
             self.context.or_later(queue.set_settled(task).await)?;
         }
@@ -234,7 +235,7 @@ impl<'a> Worker<'a> {
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
-        self.end(limits, failed, (claimed, all_done))
+        self.end(limits, failed, claimed, all_done)
     }
 
     /// Returns the exit code after so many claims, unless an error has ended the worker.
@@ -242,7 +243,8 @@ impl<'a> Worker<'a> {
         &self,
         limits: &Limits,
         failed: Option<AppError>,
-        (claimed, all_done): (usize, bool),
+        claimed: usize,
+        all_done: bool,
     ) -> AppResult<u8> {
         match failed {
             Some(error) => {
@@ -350,8 +352,9 @@ impl<'a> Worker<'a> {
             }
         }
         if let (Some(hub), Some(agent)) = (&self.context.hub, &limits.agent) {
-            let of_agent = (agent.as_str(), limits.once || limits.drain);
-            return Box::pin(one_agent::claim(&self.context, hub, of_agent, &self.name.text)).await;
+            let is_asked_for = limits.once || limits.drain;
+            return Box::pin(one_agent::claim(&self.context, hub, agent, is_asked_for, &self.name.text))
+                .await;
         }
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
@@ -374,7 +377,7 @@ impl<'a> Worker<'a> {
         let (metrics, run) = (TaskMetrics::begin(&self.context, &task), AttemptRun::default());
         let performed = match (&task.spec.activation, &self.context.hub) {
             (Some(activation), Some(hub)) => {
-                Box::pin(activation::perform(&self.context, hub, (&task, activation), &run)).await
+                Box::pin(activation::perform(&self.context, hub, &task, activation, &run)).await
             }
             _ => Box::pin(Attempt::new(&self.context, &task, &run).perform()).await,
         };

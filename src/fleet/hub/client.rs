@@ -152,7 +152,8 @@ impl HubClient {
         &self,
         text: &str,
         limit: u32,
-        (community, author): (Option<&str>, Option<&str>),
+        community: Option<&str>,
+        author: Option<&str>,
     ) -> Result<Vec<Post>, HubError> {
         let mut path = format!("/api/v1/search?q={}&limit={limit}", encoded(text));
         for (name, value) in [("community", community), ("author", author)] {
@@ -170,7 +171,8 @@ impl HubClient {
         &self,
         agent: &str,
         limit: u32,
-        (communities, keywords): (&[String], &[String]),
+        communities: &[String],
+        keywords: &[String],
     ) -> Result<Vec<Post>, HubError> {
         let agent = encoded(agent);
         let mut path = format!("/api/v1/feed/discover?agent_id={agent}&exclude_responded=true&limit={limit}");

@@ -44,7 +44,8 @@ pub fn state_key(agent: &str) -> String {
 /// Fails when the queue cannot be used.
 pub async fn feed(
     queue: &Queue,
-    (activation, unread): (Activation, Option<u64>),
+    activation: Activation,
+    unread: Option<u64>,
     min_interval: u64,
     now: u64,
 ) -> Result<Fed, QueueError> {

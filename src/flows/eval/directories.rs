@@ -48,7 +48,8 @@ pub struct TaskDirectories<'a> {
 impl<'a> TaskDirectories<'a> {
     /// Prepares directories for the command of `record`; `tasks` has the task of each run.
     pub fn new(
-        (app, settings): (&'a App, &Settings),
+        app: &'a App,
+        settings: &Settings,
         launcher: &'a Launcher,
         record: &'a WorkRecord,
         tasks: BTreeMap<String, &'a EvalTask>,
@@ -73,7 +74,7 @@ impl<'a> TaskDirectories<'a> {
         match &task.files {
             TaskFiles::Directory { path: from, unseen } => self.copy(from, path, unseen)?,
             TaskFiles::Commit { clone, commit } => {
-                let lacks = extract(self.launcher, (clone, commit), path, &container.join("index")).await?;
+                let lacks = extract(self.launcher, clone, commit, path, &container.join("index")).await?;
                 self.warn(task, &lacks);
             }
         }
@@ -125,7 +126,7 @@ impl RunDirectories for TaskDirectories<'_> {
     async fn prepare_checks(&self, name: &str, task: &str, worktree: &Worktree) -> Result<(), String> {
         let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
         let EvalTask { tests, test_patch, .. } = self.task(name)?;
-        prepare_checks(self.launcher, path, (base, &subject(task)), (tests, test_patch))
+        prepare_checks(self.launcher, path, base, &subject(task), tests, test_patch)
             .await
             .map_err(|why| messages::tests_not_restored(&why))
     }

@@ -112,7 +112,7 @@ async fn one_task(
     let repository = open_repository(launcher, settings).await?;
     let task = match command.work.read_task(app)? {
         WorkTask::New(task) => {
-            let base = base_commit(app, settings, &repository, (command.base.as_deref(), false)).await?;
+            let base = base_commit(app, settings, &repository, command.base.as_deref(), false).await?;
             WorkTask::New(NewTask { base: Some(base), ..task })
         }
         recorded @ WorkTask::Recorded(_) => recorded,
@@ -124,7 +124,7 @@ async fn one_task(
     let files = TaskFiles::Commit { clone: settings.workspace.clone(), commit };
     let task = EvalTask::new(one_line(&start.task, TASK_CHARS), start.task, files);
     let measurement = Measurement { command, names, tasks: vec![task] };
-    let runs = measure(settings, (&work, &worktrees), &measurement, Vec::new()).await?;
+    let runs = measure(settings, &work, &worktrees, &measurement, Vec::new()).await?;
     drop(worktrees);
     end(work, runs, &measurement)
 }
@@ -163,8 +163,8 @@ async fn many_tasks(
         .map_err(|error| AppError::new(FailureKind::Session, error.to_string()))?;
     let measurement = Measurement { command, names, tasks };
     let by_run = measurement.tasks_by_run()?;
-    let directories = TaskDirectories::new((app, settings), launcher, &work.record, by_run);
-    let runs = measure(settings, (&work, &directories), &measurement, vec![directory]).await?;
+    let directories = TaskDirectories::new(app, settings, launcher, &work.record, by_run);
+    let runs = measure(settings, &work, &directories, &measurement, vec![directory]).await?;
     drop(directories);
     end(work, runs, &measurement)
 }
@@ -172,14 +172,15 @@ async fn many_tasks(
 /// Makes the runs, whose commands cannot see the `hidden` paths.
 async fn measure(
     settings: &Settings,
-    (work, directories): (&RunningWork<'_>, &impl RunDirectories),
+    work: &RunningWork<'_>,
+    directories: &impl RunDirectories,
     measurement: &Measurement<'_>,
     hidden: Vec<PathBuf>,
 ) -> AppResult<Vec<WorkRun>> {
     let mut request = work.request.clone();
     request.bounds.hidden = hidden;
     let tasks = measurement.worker_tasks(&request)?;
-    run_workers((work, directories), tasks, settings.parallel.workers).await
+    run_workers(work, directories, tasks, settings.parallel.workers).await
 }
 
 /// Records the end with the scores and the ranking.

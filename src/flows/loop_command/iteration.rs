@@ -178,7 +178,7 @@ impl<'a> Iterations<'a> {
         if self.in_worktree {
             let git = git_launcher(self.app, &self.settings)?;
             let repository = open_repository(&git, &self.settings).await?;
-            return base_commit(self.app, &self.settings, &repository, (None, false)).await.map(Some);
+            return base_commit(self.app, &self.settings, &repository, None, false).await.map(Some);
         }
         let hidden = |path: &str| self.policy.is_sensitive(path);
         Ok(match ReviewDiff::new(&self.launcher, &self.workspace, Some("HEAD"), hidden).await {

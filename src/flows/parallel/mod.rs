@@ -102,7 +102,7 @@ async fn run(app: &App, command: ParallelRequest) -> AppResult<WorkOutcome> {
         .map_err(|why| AppError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.request, &command, &settings)?;
     let count = command.workers.unwrap_or(settings.parallel.workers);
-    let mut runs = run_workers((&work, &worktrees), tasks, count).await?;
+    let mut runs = run_workers(&work, &worktrees, tasks, count).await?;
     if command.merge && verdict(&runs, false) != WorkStopReason::UserInterrupt {
         merge(&worktrees, &mut runs).await?;
     }
@@ -119,8 +119,8 @@ async fn new_task(
     command: &ParallelRequest,
 ) -> AppResult<NewTask> {
     let tasks = tasks::read(app, command)?;
-    let begins_with = (command.base.as_deref(), command.include_uncommitted);
-    let base = base_commit(app, settings, repository, begins_with).await?;
+    let base = command.base.as_deref();
+    let base = base_commit(app, settings, repository, base, command.include_uncommitted).await?;
     let names: Vec<&str> = tasks.iter().map(|task| task.task.as_str()).collect();
     Ok(NewTask { task: messages::tasks(&names), base: Some(base), data: Some(tasks::to_lines(&tasks)) })
 }

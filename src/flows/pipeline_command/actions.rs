@@ -25,8 +25,8 @@ impl Steps<'_> {
     /// Does what the step is about; returns why it failed, if it did.
     pub(super) async fn act(&self, begun: &BegunStep<'_>) -> AppResult<Option<WorkStopReason>> {
         match &begun.step.action {
-            Action::Prompt(prompt) => self.run_agents(begun, (prompt, &[])).await,
-            Action::Chain { prompt, agents } => self.run_agents(begun, (prompt, agents)).await,
+            Action::Prompt(prompt) => self.run_agents(begun, prompt, &[]).await,
+            Action::Chain { prompt, agents } => self.run_agents(begun, prompt, agents).await,
             Action::Run(command) => self.run_command(begun, command).await,
             Action::Parallel(steps) => self.run_parallel(begun, steps).await,
             Action::Consolidate(debate) => self.hold_debate(begun, debate).await,
@@ -37,7 +37,8 @@ impl Steps<'_> {
     async fn run_agents(
         &self,
         begun: &BegunStep<'_>,
-        (prompt, agents): (&str, &[String]),
+        prompt: &str,
+        agents: &[String],
     ) -> AppResult<Option<WorkStopReason>> {
         let prompt = replace(prompt, &begun.outputs.variables);
         let mut data = Vec::new();

@@ -22,9 +22,9 @@ pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
     for (index, step) in setup.pipeline.steps.iter().enumerate() {
         let skipped = vec![("skipped", messages::BEFORE_FROM_STEP.to_owned())];
         let lines = if index < setup.first { skipped } else { step_lines(setup, step) };
-        add(&mut text, "", (index, step), lines);
-        for inner in step.inner().iter().enumerate().filter(|_| index >= setup.first) {
-            add(&mut text, "   ", inner, step_lines(setup, inner.1));
+        add(&mut text, "", index, step, lines);
+        for (at, inner) in step.inner().iter().enumerate().filter(|_| index >= setup.first) {
+            add(&mut text, "   ", at, inner, step_lines(setup, inner));
         }
     }
     let result = WorkResult {
@@ -37,7 +37,7 @@ pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
 }
 
 /// Adds a step with its lines, after `indent`.
-fn add(text: &mut String, indent: &str, (index, step): (usize, &Step), lines: Vec<(&str, String)>) {
+fn add(text: &mut String, indent: &str, index: usize, step: &Step, lines: Vec<(&str, String)>) {
     let _infallible = writeln!(text, "{indent}{}. {}", index + 1, one_line(&step.name, TEXT_CHARS));
     for (key, value) in lines {
         let _infallible = writeln!(text, "{indent}   {key}: {}", one_line(&value, TEXT_CHARS));

@@ -62,9 +62,9 @@ impl PipelineSetup {
         // The record keeps no secrets.
         let kept = app.redactor(&loaded.settings).text(&text).into_owned();
         let trust = match &command.work.record {
-            Some(id) => Some(recorded_trust(&loaded.settings, id, (&command.file, &kept), flag)?),
+            Some(id) => Some(recorded_trust(&loaded.settings, id, &command.file, &kept, flag)?),
             None if request.dry_run => None,
-            None => Some(trust(&loaded, &command.file, (&text, &pipeline), &flag)?),
+            None => Some(trust(&loaded, &command.file, &text, &pipeline, &flag)?),
         };
         let project_hash = match &trust {
             Some(TrustFlag::WithHash(hash)) => Some(hash.clone()),
@@ -84,7 +84,8 @@ impl PipelineSetup {
 fn trust(
     loaded: &LoadedConfig,
     file: &str,
-    (text, pipeline): (&str, &Pipeline),
+    text: &str,
+    pipeline: &Pipeline,
     flag: &TrustFlag,
 ) -> AppResult<TrustFlag> {
     let settings = &loaded.settings;
@@ -103,7 +104,8 @@ fn trust(
 fn recorded_trust(
     settings: &Settings,
     id: &str,
-    (file, text): (&str, &str),
+    file: &str,
+    text: &str,
     flag: TrustFlag,
 ) -> AppResult<TrustFlag> {
     let (work, _) = RecordedWork::read(&work_store(settings), id)?;

@@ -51,7 +51,7 @@ impl Steps<'_> {
         let (app, launcher, root) = (self.app, &*self.launcher, self.workspace.root());
         let (gates, env) = ([gate], environment(&begun.outputs.variables));
         let runs = if let Some(interrupt) = begun.interrupt {
-            let runs = run_gates((launcher, root), &gates, &env, interrupt).await;
+            let runs = run_gates(launcher, root, &gates, &env, interrupt).await;
             (!interrupt.is_cancelled()).then_some(runs)
         } else {
             Commands { app, launcher, root, language: self.setup.settings.language }.run(&gates, &env).await?

@@ -37,7 +37,7 @@ impl Commands<'_> {
         env: &BTreeMap<String, String>,
     ) -> AppResult<Option<Vec<GateRun>>> {
         let cancel = assemble::arm_interrupt(self.app, Some(self.launcher), self.language)?;
-        let runs = run_gates((self.launcher, self.root), gates, env, &cancel).await;
+        let runs = run_gates(self.launcher, self.root, gates, env, &cancel).await;
         // A signal from here on interrupts the next run.
         self.app.interrupt()?.disarm();
         Ok((!cancel.is_cancelled()).then_some(runs))
@@ -46,7 +46,8 @@ impl Commands<'_> {
 
 /// Runs commands one after another in the directory `root`, until `cancel`.
 pub async fn run_gates(
-    (launcher, root): (&Launcher, &Path),
+    launcher: &Launcher,
+    root: &Path,
     gates: &[QualityGate],
     env: &BTreeMap<String, String>,
     cancel: &CancellationToken,

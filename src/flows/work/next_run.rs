@@ -36,7 +36,8 @@ impl NextRun {
     /// Fails when the journal of the session cannot be read.
     pub fn of(
         app: &App,
-        (sessions, session_id): (&SessionStore, Option<&str>),
+        sessions: &SessionStore,
+        session_id: Option<&str>,
         goes_on: fn(&RunResult) -> bool,
         task: &Task,
     ) -> AppResult<Self> {

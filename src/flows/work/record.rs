@@ -195,7 +195,7 @@ impl WorkRecord {
         let id = app.source.session_id();
         let journal = work_store(settings).create(&id)?;
         let WorkStart { command, request, directory, task, data, base } = start.clone();
-        let record = Self::new(app, settings, id, (journal, 0), RecordedWork::new(start));
+        let record = Self::new(app, settings, id, journal, 0, RecordedWork::new(start));
         record.write(WorkEvent::Start { command, request, directory, task, data, base })?;
         Ok(record)
     }
@@ -208,14 +208,15 @@ impl WorkRecord {
         let store = work_store(settings);
         let journal = store.open(id).map_err(|error| unknown(id, &error))?;
         let (work, next_seq) = RecordedWork::read(&store, id)?;
-        Ok(Self::new(app, settings, id.to_owned(), (journal, next_seq), work))
+        Ok(Self::new(app, settings, id.to_owned(), journal, next_seq, work))
     }
 
     fn new(
         app: &App,
         settings: &Settings,
         id: String,
-        (journal, next_seq): (Journal, u64),
+        journal: Journal,
+        next_seq: u64,
         work: RecordedWork,
     ) -> Self {
         let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(journal)];
@@ -314,7 +315,7 @@ impl WorkRecord {
             return Ok(EndedRun { result: result.clone(), shown: AnswerShown::default() });
         }
         let known = recorded.map(|run| run.session_id).filter(|id| !id.is_empty());
-        let next = NextRun::of(app, (&self.sessions, known.as_deref()), goes_on, &request.task)?;
+        let next = NextRun::of(app, &self.sessions, known.as_deref(), goes_on, &request.task)?;
         let (session_id, task, before) = match next {
             NextRun::Start { session_id, task, spent } => (session_id, task, spent),
             NextRun::Ended(result) => {

@@ -95,7 +95,8 @@ struct Workers<'a, D> {
 /// # Errors
 /// Fails when the record cannot be written.
 pub async fn run_workers(
-    (work, directories): (&RunningWork<'_>, &impl RunDirectories),
+    work: &RunningWork<'_>,
+    directories: &impl RunDirectories,
     tasks: Vec<WorkerTask>,
     count: u8,
 ) -> AppResult<Vec<WorkRun>> {
@@ -177,8 +178,8 @@ impl<D: RunDirectories> Workers<'_, D> {
             let mut settings = self.work.app.load(&request.effective_overrides())?.settings;
             request.bounds.apply(&mut settings);
             let launcher = assemble::launcher(self.work.app, &settings)?;
-            let place = (&*launcher, settings.workspace.as_path());
-            let runs = run_gates(place, &gates, &task.variables, &self.interrupt).await;
+            let root = settings.workspace.as_path();
+            let runs = run_gates(&launcher, root, &gates, &task.variables, &self.interrupt).await;
             let results = runs.into_iter().map(|run| run.result).collect();
             Ok((!self.interrupt.is_cancelled()).then_some(results))
         };

@@ -67,7 +67,8 @@ pub async fn base_commit(
     app: &App,
     settings: &Settings,
     repository: &Repository<'_>,
-    (base, include_uncommitted): (Option<&str>, bool),
+    base: Option<&str>,
+    include_uncommitted: bool,
 ) -> AppResult<String> {
     let commit =
         repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable_repository(&why))?;

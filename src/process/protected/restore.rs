@@ -153,7 +153,9 @@ impl<'a> RestorePass<'a> {
                 self.locked.unlock(handle, WRITE_MODE);
             }
             PathState::Ancestor(stat, handle) => {
-                self.restore_directory(at, name, path, (stat, handle, now.is_some()));
+                let (moved, done) = self.restore_directory(at, name, stat, handle, now.is_some());
+                let act = if now.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
+                self.report(path, act, moved, &done);
             }
             PathState::Directory(stat, entries) if is_directory => {
                 if now.is_some_and(|now| now.st_mode & MODE_BITS != stat.st_mode & MODE_BITS) {
@@ -184,9 +186,16 @@ impl<'a> RestorePass<'a> {
         }
     }
 
-    /// Moves the parent directory of a protected path back to its place, wherever it is now.
-    fn restore_directory(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
-        let (stat, handle, is_there) = was;
+    /// Moves the parent directory of a protected path back to its place, wherever it is now. Returns also where the item in its place was
+    /// moved to.
+    fn restore_directory(
+        &mut self,
+        at: &OwnedFd,
+        name: &OsStr,
+        stat: &Stat,
+        handle: &OwnedFd,
+        is_there: bool,
+    ) -> (Option<PathBuf>, io::Result<()>) {
         self.locked.unlock(handle, WRITE_MODE);
         let mut moved = None;
         let done = (|| {
@@ -204,7 +213,7 @@ impl<'a> RestorePass<'a> {
             }
             openat::make_directory(at, name, stat)
         })();
-        self.report(path, if is_there { ChangeKind::Changed } else { ChangeKind::Removed }, moved, &done);
+        (moved, done)
     }
 
     fn restore_entries(

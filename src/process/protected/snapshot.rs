@@ -141,7 +141,7 @@ impl Snapshot {
             let Ok(at) = opened.entry(root).or_insert_with(|| openat::open_real(root)) else { continue };
             budget.in_git = is_in_git(path);
             // The command cannot change an item that this process cannot read, because it has no more rights.
-            let _not_reachable = taken.add((root, at), path, extent, &mut budget);
+            let _not_reachable = taken.add(root, at, path, extent, &mut budget);
         }
         taken.compare(policy, &mut budget);
         taken
@@ -163,7 +163,8 @@ impl Snapshot {
     /// Adds `path`, or the topmost parent of it, below `root`, that is not a directory.
     fn add(
         &mut self,
-        (root, root_handle): (&Path, &OwnedFd),
+        root: &Path,
+        root_handle: &OwnedFd,
         path: &Path,
         extent: Extent,
         budget: &mut Budget,

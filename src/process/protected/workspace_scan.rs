@@ -152,7 +152,7 @@ impl WorkspaceScan {
     fn list(&mut self, directory: PathBuf, pass: &mut ScanPass) {
         match openat::open_real(&self.workspace.join(&directory)) {
             Ok(handle) => {
-                let stamp = pass.list((&self.workspace, &directory), &handle);
+                let stamp = pass.list(&self.workspace, &directory, &handle);
                 self.directories.insert(directory, stamp);
             }
             // An inaccessible directory is recorded as original, because it existed in the first scan.
@@ -169,7 +169,7 @@ impl ScanPass {
 
     /// Records what `directory` contains and which directories below it to scan. Returns the metadata from before, or `None` if
     /// it could not be listed completely.
-    fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<FileStamp> {
+    fn list(&mut self, workspace: &Path, directory: &Path, handle: &OwnedFd) -> Option<FileStamp> {
         self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LIST_MODE));
         let stamp = FileStamp::of(rustix::fs::fstat(handle).ok()?, now());
         let Self { open, entries, found, locked } = self;

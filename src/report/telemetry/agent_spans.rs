@@ -36,11 +36,12 @@ impl AgentSpans {
     /// Starts the span of the agent `name` below `parent`.
     pub(super) fn start(
         buffer: &mut SpanBuffer,
-        (name, model): (&str, &str),
+        name: &str,
+        model: &str,
         parent: Option<SpanId>,
         at: u64,
     ) -> Self {
-        let mut root = buffer.start((names::INVOKE_AGENT, name), SpanKind::Internal, parent, at);
+        let mut root = buffer.start(names::INVOKE_AGENT, name, SpanKind::Internal, parent, at);
         if let Some(root) = &mut root {
             root.set(names::AGENT_NAME, buffer.text(name));
             set_model(buffer, root, model);
@@ -63,15 +64,8 @@ impl AgentSpans {
                     chat.set(names::CACHED_ANSWER, AttributeValue::Bool(true));
                 }
             }
-            Event::ModelResponse { message, finish, usage, cost_usd, .. } => {
-                self.end_chat(buffer, (*usage, *cost_usd), Some((message, finish)), (at, None));
-            }
-            Event::ModelFailed { failure, billed, .. } => {
-                let spent = billed.map_or((None, None), |billed| (Some(billed.usage), billed.cost_usd));
-                self.end_chat(buffer, spent, None, (at, Some(failure.kind.name())));
-            }
-            Event::ModelAbandoned { reason, .. } => {
-                self.end_chat(buffer, (None, None), None, (at, Some(reason.name())));
+            Event::ModelResponse { .. } | Event::ModelFailed { .. } | Event::ModelAbandoned { .. } => {
+                self.end_chat(buffer, event, at);
             }
             Event::ModelSwitched { to, .. } => {
                 self.model.clone_from(to);
@@ -147,7 +141,7 @@ impl AgentSpans {
             self.step = self.step.saturating_add(1);
         }
         let (_, model) = names::provider_and_model(&self.model);
-        self.chat = buffer.start((names::CHAT, model), SpanKind::Client, self.parent(), at);
+        self.chat = buffer.start(names::CHAT, model, SpanKind::Client, self.parent(), at);
         if let Some(chat) = &mut self.chat {
             set_model(buffer, chat, &self.model);
             chat.set(names::STEP, AttributeValue::Integer(self.step));
@@ -155,29 +149,34 @@ impl AgentSpans {
         }
     }
 
-    /// Ends the model call with what it cost, the response if there is one, and the class of the failure.
-    fn end_chat(
-        &mut self,
-        buffer: &mut SpanBuffer,
-        (usage, cost): (Option<Usage>, Option<Usd>),
-        response: Option<(&Message, &FinishReason)>,
-        (at, error): (u64, Option<&str>),
-    ) {
+    /// Ends the model call with what `event` tells: its cost, the response if there is one, and the class of the failure.
+    fn end_chat(&mut self, buffer: &mut SpanBuffer, event: &Event, at: u64) {
         let Some(mut chat) = self.chat.take() else { return };
         chat.set(names::REQUESTS, AttributeValue::Integer(self.requests));
-        set_spent(&mut chat, usage, cost);
-        if let Some((answer, finish)) = response {
-            let finish = finish_name(finish);
-            chat.set(names::FINISH_REASONS, AttributeValue::Texts(vec![finish.to_owned()]));
-            buffer.add_content(&mut chat, names::OUTPUT_MESSAGES, &answer.joined_text(), |text| {
-                answer_message(answer, text, finish)
-            });
-        }
+        let error = match event {
+            Event::ModelResponse { message: answer, finish, usage, cost_usd, .. } => {
+                set_spent(&mut chat, *usage, *cost_usd);
+                let finish = finish_name(finish);
+                chat.set(names::FINISH_REASONS, AttributeValue::Texts(vec![finish.to_owned()]));
+                buffer.add_content(&mut chat, names::OUTPUT_MESSAGES, &answer.joined_text(), |text| {
+                    answer_message(answer, text, finish)
+                });
+                None
+            }
+            Event::ModelFailed { failure, billed, .. } => {
+                if let Some(billed) = billed {
+                    set_spent(&mut chat, Some(billed.usage), billed.cost_usd);
+                }
+                Some(failure.kind.name())
+            }
+            Event::ModelAbandoned { reason, .. } => Some(reason.name()),
+            _ => None,
+        };
         buffer.end(chat, at, error);
     }
 
     fn start_tool(&mut self, buffer: &mut SpanBuffer, call: &ToolCall, at: u64) {
-        let mut span = start_tool(buffer, (&call.name, &call.id), self.parent(), at);
+        let mut span = start_tool(buffer, &call.name, &call.id, self.parent(), at);
         if let Some(span) = &mut span {
             buffer.add_content(span, names::TOOL_ARGUMENTS, &call.arguments, str::to_owned);
         }
@@ -189,7 +188,7 @@ impl AgentSpans {
         // A call that did not run has no start.
         let parent = self.parent();
         let open = self.tools.remove(&result.call_id);
-        let span = open.unwrap_or_else(|| start_tool(buffer, (name, &result.call_id), parent, at));
+        let span = open.unwrap_or_else(|| start_tool(buffer, name, &result.call_id, parent, at));
         let Some(mut span) = span else { return };
         let outcome = match (denial, simulated, result.is_error) {
             (Some(_), ..) => "denied",
@@ -208,7 +207,7 @@ impl AgentSpans {
         if let Event::RunStart { agent, model, .. } = event {
             let call = self.tools.get(call_id).and_then(Option::as_ref).map(|span| span.id);
             let parent = call.or_else(|| self.parent());
-            let started = Self::start(buffer, (agent, model), parent, at);
+            let started = Self::start(buffer, agent, model, parent, at);
             self.subagents.insert(call_id.to_owned(), started);
         } else if let Some(subagent) = self.subagents.get_mut(call_id) {
             subagent.apply(buffer, event, at);
@@ -221,11 +220,12 @@ impl AgentSpans {
 
 fn start_tool(
     buffer: &mut SpanBuffer,
-    (name, id): (&str, &str),
+    name: &str,
+    id: &str,
     parent: Option<SpanId>,
     at: u64,
 ) -> Option<Span> {
-    let mut span = buffer.start((names::EXECUTE_TOOL, name), SpanKind::Internal, parent, at)?;
+    let mut span = buffer.start(names::EXECUTE_TOOL, name, SpanKind::Internal, parent, at)?;
     span.set(names::TOOL_NAME, buffer.text(name));
     span.set(names::TOOL_TYPE, buffer.text("function"));
     span.set(names::TOOL_CALL_ID, buffer.text(id));

@@ -197,7 +197,7 @@ impl EventSink for TelemetrySink {
             }
             (Event::RunStart { agent, model, .. }, None) => {
                 let parent = state.buffer.context.parent;
-                state.agent = Some(AgentSpans::start(&mut state.buffer, (agent, model), parent, at));
+                state.agent = Some(AgentSpans::start(&mut state.buffer, agent, model, parent, at));
             }
             (event, Some(agent)) => agent.apply(&mut state.buffer, event, at),
             (_, None) => {}

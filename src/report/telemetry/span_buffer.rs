@@ -61,7 +61,8 @@ impl SpanBuffer {
     /// Starts the span `operation target`; `None` if it is dropped.
     pub(super) fn start(
         &mut self,
-        (operation, target): (&'static str, &str),
+        operation: &'static str,
+        target: &str,
         kind: SpanKind,
         parent: Option<SpanId>,
         start_ns: u64,

@@ -56,7 +56,7 @@ fn apply_hunks(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
             offset = at.cast_signed() - wanted.cast_signed();
         }
         next = at + hunk.old_len;
-        append_hunk(&mut out, &old, hunk, (at, shift.as_ref()), default);
+        append_hunk(&mut out, &old, hunk, at, shift.as_ref(), default);
         match_levels.push(level);
     }
     out.extend(old.get(next..).unwrap_or_default().iter().map(|line| (*line).to_owned()));
@@ -74,7 +74,8 @@ fn append_hunk(
     out: &mut Vec<String>,
     old: &[&str],
     hunk: &Hunk,
-    (at, shift): (usize, Option<&IndentShift>),
+    at: usize,
+    shift: Option<&IndentShift>,
     default: LineEnding,
 ) {
     let mut source = old.iter().skip(at);

@@ -23,7 +23,7 @@ impl Repository<'_> {
     ///
     /// # Errors
     /// The message of git.
-    pub async fn write_result(&self, file: &Path, (base, commit): (&str, &str)) -> Result<(), String> {
+    pub async fn write_result(&self, file: &Path, base: &str, commit: &str) -> Result<(), String> {
         let file = file.to_str().ok_or("the state directory is no text")?;
         self.line(&self.workspace, &["update-ref", RESULT, commit]).await?;
         let without = format!("^{base}");

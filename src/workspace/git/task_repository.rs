@@ -37,7 +37,8 @@ pub async fn create(launcher: &Launcher, root: &Path) -> Result<String, String> 
 /// The message of git.
 pub async fn extract(
     launcher: &Launcher,
-    (clone, commit): (&Path, &str),
+    clone: &Path,
+    commit: &str,
     to: &Path,
     index: &Path,
 ) -> Result<LeftOut, String> {
@@ -81,8 +82,10 @@ pub async fn commit_run(
 pub async fn prepare_checks(
     launcher: &Launcher,
     root: &Path,
-    (base, message): (&str, &str),
-    (tests, patch): (&[String], &str),
+    base: &str,
+    message: &str,
+    tests: &[String],
+    patch: &str,
 ) -> Result<(), String> {
     let repository = Repository::open(launcher, root).await?;
     if repository.commit_of(LEFT_BY_RUN).await.is_err() {

@@ -160,7 +160,7 @@ fn watch(agent: Pid, fault: Fault, disk: &Path) -> (Vec<Kind>, Option<i32>) {
                     let kind = KINDS[usize::try_from(ptrace::getevent(pid).unwrap()).unwrap()];
                     let counts = kind == Kind::Sync || !calls.is_empty();
                     if counts && !(kind == Kind::Write && only_tells(pid)) {
-                        meet(pid, (agent, calls.len(), kind), fault, disk);
+                        meet(pid, agent, calls.len(), kind, fault, disk);
                         calls.push(kind);
                     }
                 }
@@ -218,7 +218,7 @@ fn everything() -> Options {
 }
 
 /// What becomes of the call of `thread` with this number and of this kind.
-fn meet(thread: Pid, (agent, number, kind): (Pid, usize, Kind), fault: Fault, disk: &Path) {
+fn meet(thread: Pid, agent: Pid, number: usize, kind: Kind, fault: Fault, disk: &Path) {
     match fault {
         Fault::Death(at) if at == number => signal::kill(agent, Signal::SIGKILL).unwrap(),
         Fault::Refusal(at, errno) if at == number => refuse(thread, errno),

@@ -63,7 +63,8 @@ impl Ended {
 pub async fn perform(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
-    (task, activation): (&TaskRecord, &Activation),
+    task: &TaskRecord,
+    activation: &Activation,
     run: &AttemptRun,
 ) -> AppResult<()> {
     let (claim, interrupt) = (Claim { worker, task, run }, worker.stop.child_token());
@@ -93,7 +94,8 @@ pub async fn perform(
 pub async fn report_activated(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
-    (task, activation): (&TaskRecord, &Activation),
+    task: &TaskRecord,
+    activation: &Activation,
 ) -> bool {
     match hub.client.activated(&activation.agent, &activated_key(task)).await {
         Err(error) if !error.is_not_found() => {
@@ -148,7 +150,7 @@ impl ActivationRun<'_> {
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
             _ => {}
         }
-        let is_told = report_activated(worker, self.hub, (task, self.activation)).await;
+        let is_told = report_activated(worker, self.hub, task, self.activation).await;
         if !self.claim.finish(ending, self.claim.run.get()).await? {
             return Ok(());
         }
@@ -160,7 +162,7 @@ impl ActivationRun<'_> {
         }
         let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };
         // Otherwise the process that looks at the Hub submits it.
-        if let Err(error) = feed(&worker.queue, (next, None), 0, worker.now()).await {
+        if let Err(error) = feed(&worker.queue, next, None, 0, worker.now()).await {
             worker.log(Style::Warning, &error.to_string());
         }
         Ok(())
@@ -222,8 +224,8 @@ impl ActivationRun<'_> {
             return Ok(Ended::done(has_more));
         }
         let prompt = notification_prompt(&self.marks(), budget, &thread, notification);
-        let about = (format!("{}\n{}", thread_text(&thread), notification.content), thread.community);
-        let (result, has_answer) = Box::pin(self.run(prompt, about, interrupt)).await?;
+        let text = format!("{}\n{}", thread_text(&thread), notification.content);
+        let (result, has_answer) = Box::pin(self.run(prompt, &text, &thread.community, interrupt)).await?;
         if !has_answer {
             return Ok(Ended { ending: ending_of_run(result), has_more });
         }
@@ -376,13 +378,13 @@ impl ActivationRun<'_> {
         }
         let (communities, keywords) = &self.definition.interests;
         let limit = self.hub.settings.discover_limit.into();
-        let found = self.hub.client.discover(&self.activation.agent, limit, (communities, keywords)).await?;
+        let found = self.hub.client.discover(&self.activation.agent, limit, communities, keywords).await?;
         if found.is_empty() {
             return Ok(Ended::done(false));
         }
-        let about = (posts_text(&found), String::new());
+        let text = posts_text(&found);
         let prompt = exploration_prompt(&self.marks(), budget, &found);
-        let (result, has_answer) = Box::pin(self.run(prompt, about, interrupt)).await?;
+        let (result, has_answer) = Box::pin(self.run(prompt, &text, "", interrupt)).await?;
         let ending = if has_answer { Ending::Done(None) } else { ending_of_run(result) };
         Ok(Ended { ending, has_more: false })
     }

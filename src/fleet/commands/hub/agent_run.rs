@@ -37,13 +37,14 @@ impl ActivationRun<'_> {
     pub(super) async fn run(
         &self,
         prompt: String,
-        about: (String, String),
+        text: &str,
+        community: &str,
         interrupt: &CancellationToken,
     ) -> AppResult<(&RunResult, bool)> {
         let workspace = Workspace::create(self.claim, &self.activation.agent)?;
         let (result, has_summary) = match &self.definition.executor {
             Some(name) => (Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await?, false),
-            None => Box::pin(self.run_in(&workspace.path(), prompt, about, interrupt)).await?,
+            None => Box::pin(self.run_in(&workspace.path(), prompt, text, community, interrupt)).await?,
         };
         let result = self.claim.run.end(result);
         if let Some(fault) = self.claim.worker.key_fault(result) {
@@ -72,17 +73,18 @@ impl ActivationRun<'_> {
             timeout: Some(TIMEOUT.as_secs()),
             ..TaskSpec::new(prompt, directory.to_string_lossy(), 1)
         };
-        let executor = ExecutorRun::new(&app, (&settings, &request), &spec, system_prompt)?;
+        let executor = ExecutorRun::new(&app, &settings, &request, &spec, system_prompt)?;
         let executor =
             executor.ok_or_else(|| AppError::new(FailureKind::Internal, "an executor has no name"))?;
-        executor.run(settings, (&directory, &workspace.home()), interrupt).await
+        executor.run(settings, &directory, &workspace.home(), interrupt).await
     }
 
     async fn run_in(
         &self,
         directory: &Path,
         prompt: String,
-        about: (String, String),
+        text: &str,
+        community: &str,
         interrupt: &CancellationToken,
     ) -> AppResult<(RunResult, bool)> {
         let (questions, mut asked) = mpsc::unbounded_channel();
@@ -91,11 +93,11 @@ impl ActivationRun<'_> {
             self.request(directory, HubAccess { questions, may_post: self.may_post(), may_read });
         let app = self.claim.worker.app.for_worker();
         let worker = app.load(&self.claim.worker.request.effective_overrides())?.settings;
-        let limits = (worker.commands.default_timeout, worker.llm.max_output_tokens.map(u64::from));
-        narrow(&mut request.overrides.definition, limits);
+        let (timeout, tokens) =
+            (worker.commands.default_timeout, worker.llm.max_output_tokens.map(u64::from));
+        narrow(&mut request.overrides.definition, timeout, tokens);
         let settings = app.load(&request.effective_overrides())?.settings;
-        let agent = (&*self.definition, &self.grants);
-        let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
+        let withheld = skills::withheld(&app, &settings, &self.definition, &self.grants, text, community);
         if !withheld.is_empty() {
             request.overrides.definition.push(("skills.disabled".to_owned(), withheld.into()));
         }
@@ -120,7 +122,7 @@ impl ActivationRun<'_> {
         let (finished, ()) = tokio::join!(run, serve);
         let RunOutcome { result, has_summary, .. } = finished?.outcome;
         self.claim.run.end(result.clone());
-        store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
+        store_session(self.claim.worker, self.claim.task, &settings, &result).await?;
         Ok((result, has_summary))
     }
 
@@ -135,8 +137,7 @@ impl ActivationRun<'_> {
                 self.outbox.post(target, &content).await.map_err(|error| error.why().to_owned())
             }
             HubRequest::Search { query, community, limit } => {
-                let place = (community.as_deref(), None);
-                let found = client.search(&query, limit, place).await;
+                let found = client.search(&query, limit, community.as_deref(), None).await;
                 found.map(|posts| posts_text(&posts)).map_err(|error| error.to_string())
             }
             HubRequest::Thread(post) => {
@@ -176,7 +177,7 @@ impl ActivationRun<'_> {
 }
 
 /// Lowers what a definition sets to the limits of the worker: the time of a command, and the tokens of an answer.
-fn narrow(definition: &mut [(String, Value)], (timeout, tokens): (u64, Option<u64>)) {
+fn narrow(definition: &mut [(String, Value)], timeout: u64, tokens: Option<u64>) {
     for (key, value) in definition {
         let most = match key.as_str() {
             MAX_OUTPUT_TOKENS => tokens,
@@ -199,10 +200,10 @@ mod tests {
             [(COMMAND_TIMEOUT.to_owned(), timeout.into()), (MAX_OUTPUT_TOKENS.to_owned(), tokens.into())]
         };
         let mut wide = set(60, 9_000);
-        narrow(&mut wide, (20, Some(4_000)));
+        narrow(&mut wide, 20, Some(4_000));
         assert_eq!(wide, set(20, 4_000));
         let mut small = set(5, 100);
-        narrow(&mut small, (20, None));
+        narrow(&mut small, 20, None);
         assert_eq!(small, set(5, 100));
     }
 }

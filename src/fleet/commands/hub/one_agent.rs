@@ -17,7 +17,8 @@ use agent_terminal::Style;
 pub async fn claim(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
-    (agent, is_asked_for): (&str, bool),
+    agent: &str,
+    is_asked_for: bool,
     name: &str,
 ) -> AppResult<Option<TaskRecord>> {
     let definition = hub.definition(agent, |text| worker.log(Style::Warning, text))?;
@@ -34,7 +35,7 @@ pub async fn claim(
     let min_interval = if is_asked_for { 0 } else { hub.settings.min_activation_interval.into() };
     let fed_with = async |kind: ActivationKind, unread: Option<u64>| {
         let activation = Activation { agent: agent.to_owned(), kind };
-        worker.or_later(feed(&worker.queue, (activation, unread), min_interval, worker.now()).await)
+        worker.or_later(feed(&worker.queue, activation, unread, min_interval, worker.now()).await)
     };
     let mut fed = Some(Fed::Nothing);
     if unread > 0 {

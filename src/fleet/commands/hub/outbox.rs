@@ -273,8 +273,9 @@ impl<'a> Outbox<'a> {
             }
             PostTarget::Post { title, community } => {
                 let text: String = title.as_deref().unwrap_or(content).chars().take(SEARCH_CHARS).collect();
-                let place = (community.as_deref(), Some(self.agent));
-                let posts = self.hub.search(&text, SEARCH_RESULTS, place).await?.into_iter();
+                let community = community.as_deref();
+                let posts =
+                    self.hub.search(&text, SEARCH_RESULTS, community, Some(self.agent)).await?.into_iter();
                 let same = posts.filter(|one| is_same(&one.author.id, &one.content));
                 EarlierPosts { same_texts: same.map(|one| one.id).collect(), comments: 0 }
             }

@@ -206,7 +206,7 @@ impl Server<'_> {
         let mut has_submitted = false;
         for agent in agents {
             let unread = Some(agent.notification_count).filter(|unread| *unread > 0);
-            has_submitted |= self.feed(agent.id, (ActivationKind::Notification, unread)).await?;
+            has_submitted |= self.feed(agent.id, ActivationKind::Notification, unread).await?;
         }
         Ok(has_submitted)
     }
@@ -217,7 +217,7 @@ impl Server<'_> {
             Ok(mut agents) => {
                 agents.sort_by(|one, other| one.last_activated_at.cmp(&other.last_activated_at));
                 for agent in agents {
-                    self.feed(agent.id, (ActivationKind::Exploration, None)).await?;
+                    self.feed(agent.id, ActivationKind::Exploration, None).await?;
                 }
             }
             Err(error) => self.or_end(error)?,
@@ -226,7 +226,7 @@ impl Server<'_> {
     }
 
     /// Submits an activation of an agent, unless it has one or waits; returns whether it did.
-    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> AppResult<bool> {
+    async fn feed(&self, agent: String, kind: ActivationKind, unread: Option<u64>) -> AppResult<bool> {
         match self.hub.definition(&agent, |text| self.log_once(text)) {
             Ok(definition) if kind == ActivationKind::Exploration && !definition.explores => {
                 return Ok(false);
@@ -240,7 +240,7 @@ impl Server<'_> {
         let now = self.app.source.unix_time().as_secs();
         let min_interval = self.hub.settings.min_activation_interval.into();
         let activation = Activation { agent: agent.clone(), kind };
-        match self.or_log(feed(&self.queue, (activation, unread), min_interval, now).await)? {
+        match self.or_log(feed(&self.queue, activation, unread, min_interval, now).await)? {
             Some(Fed::Submitted(id)) => {
                 self.log(Style::Plain, &messages::hub_submitted(&id, kind.name(), self.language));
                 return Ok(true);

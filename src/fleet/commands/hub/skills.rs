@@ -14,8 +14,10 @@ use agent_run::app::App;
 pub fn withheld(
     app: &App,
     settings: &Settings,
-    (definition, grants): (&AgentDefinition, &Grants),
-    (text, community): (&str, &str),
+    definition: &AgentDefinition,
+    grants: &Grants,
+    text: &str,
+    community: &str,
 ) -> Vec<String> {
     let path = app.environment.get("PATH").unwrap_or_default();
     let is_usable = |skill: &Skill| {

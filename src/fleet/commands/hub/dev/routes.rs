@@ -76,7 +76,7 @@ impl DevHub {
     /// # Errors
     /// Fails when the database cannot be used.
     pub fn register(&self, id: &str) -> Result<(), StoreError> {
-        self.store.borrow().register(id, id, (None, None))
+        self.store.borrow().register(id, id, None, None)
     }
 
     fn now(&self) -> i64 {
@@ -194,8 +194,8 @@ impl DevHub {
                 }
                 let name = Some(text("name")).filter(|name| !name.is_empty()).unwrap_or(id);
                 let limit = |name: &str| body.get(name).and_then(Value::as_f64);
-                let limits = (limit("daily_limit"), limit("monthly_limit"));
-                self.store.borrow().register(id, name, limits)?;
+                let (daily, monthly) = (limit("daily_limit"), limit("monthly_limit"));
+                self.store.borrow().register(id, name, daily, monthly)?;
                 Ok(Ok(json!({"id": id, "name": name})))
             }
             ["api", "v1", "agents", id, "activated"] => {

@@ -67,7 +67,8 @@ impl DevStore {
         &self,
         id: &str,
         name: &str,
-        (daily, monthly): (Option<f64>, Option<f64>),
+        daily: Option<f64>,
+        monthly: Option<f64>,
     ) -> Result<(), StoreError> {
         let change = "INSERT INTO agent (id, name, daily_limit, monthly_limit) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING";
         self.0.execute(change, params![id, name, daily, monthly])?;
