@@ -71,7 +71,7 @@ pub const ASK_USER_PROMPT: &str = "Your answer (Esc = none): ";
 pub const CHOICE_KEYS: &str = "  Up, Down and Enter or a number choose; or write an answer";
 
 /// The question after a plan.
-pub const CHAT_DO_PLAN: &str = "Do it, or what to change (Esc = no): ";
+pub const CHAT_DO_PLAN: &str = "Do it? y/n, or what to change: ";
 
 /// The answers to the question after a plan.
 pub const CHAT_DO_PLAN_ANSWERS: [&str; 2] = ["yes", "no"];

@@ -139,7 +139,7 @@ fn chat_ctrl_c_interrupts_a_tool_ends_its_processes_and_the_conversation_goes_on
     chat.types(INTERRUPT);
     let shown = chat.prompt(2);
     assert_eq!(survivors(&seconds), 0, "{shown}");
-    assert!(shown.contains("Interrupted; the completed steps are kept."), "{shown}");
+    assert!(shown.contains("Interrupted; the completed steps are kept"), "{shown}");
     chat.types("go on\r");
     chat.prompt(3);
     chat.types(END);
@@ -1102,7 +1102,8 @@ fn u09_a_capital_a_writes_the_rule_and_a_sentence_that_begins_with_it_writes_not
     let seen = chat.see("the answer", |text| text.contains("\ndone\n"));
     assert!(seen.contains("Written to ") && questions(&seen) == 2 && input(&seen) == "> Also", "{seen}");
     assert!(lab.exists("a.txt") && lab.exists("b.txt"));
-    let rules = "policy:\n  rules:\n    - {action: allow, tool: run_command, command: touch}\n";
+    let rules =
+        "policy:\n  rules:\n    - {action: allow, tool: run_command, command: touch, confined: true}\n";
     assert_eq!(file(), format!("# mine\nchat: {{notify: none}}\n{rules}"));
     chat.types("\u{15}again\r");
     let seen = chat.see("the answer", |text| text.contains("\non\n"));
@@ -1460,7 +1461,7 @@ fn u16_a_slash_opens_a_menu_with_descriptions_and_a_long_paste_is_folded() {
     chat.types("/stat\r");
     chat.see("the status", |text| text.contains("> /status\n"));
     chat.types("see @sr\t");
-    chat.see("the files", |text| text.contains("> see @src/\n  src/dates.py"));
+    chat.see("the files", |text| text.contains("> see @src/\n→ src/dates.py"));
     chat.types("\t ");
     let pasted = "row\n".repeat(200);
     chat.types(&format!("\u{1b}[200~{pasted}\u{1b}[201~"));
@@ -1590,8 +1591,11 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
     chat.prompt(1);
     chat.types("hello\r");
     chat.see("the choices", |text| {
-        text.contains("Which data base?\nYour answer") && text.contains("\n→ 1  SQLite\n  2  Postgres")
+        text.contains("Which data base?\nYour answer") && text.contains("\n  1  SQLite\n  2  Postgres")
     });
+    // Enter that was meant for something else is no answer.
+    chat.types("\r\u{1b}[B");
+    chat.see("the mark", |text| text.contains("\n→ 1  SQLite\n  2  Postgres"));
     chat.types("\u{1b}[B");
     chat.see("the mark", |text| text.contains("\n  1  SQLite\n→ 2  Postgres"));
     chat.types("\r");
@@ -1599,7 +1603,7 @@ fn u12_the_model_asks_the_user_and_a_plan_is_carried_out_with_one_key() {
         text.contains("(Esc = none): Postgres\nWhich name?\nYour answer") && !text.contains("SQLite")
     });
     chat.types("users\r");
-    chat.see("the question", |text| text.contains("Do it? y = yes"));
+    chat.see("the question", |text| text.contains("Do it? y/n"));
     let result = results(&server.requests()[1]);
     assert!(result.contains(r"Which data base?\nAnswer: Postgres\nWhich name?\nAnswer: users"), "{result}");
     chat.types("y\r");
@@ -1879,7 +1883,7 @@ fn u16_values_of_commands_and_files_with_similar_names_are_offered() {
         text.contains("not among the known models (did you mean\n`openai/gpt-4.1-mini`?)")
     });
     chat.types("see @pdat");
-    chat.see("the file", |text| text.contains("  src/parse_dates.py"));
+    chat.see("the file", |text| text.contains("→ src/parse_dates.py"));
     chat.types("\t");
     chat.see("the name", |text| text.contains("> see @src/parse_dates.py"));
     chat.types("\u{15}/quit\r");
@@ -2054,8 +2058,9 @@ fn u17_the_editor_gives_its_text_to_the_input_and_a_paste_is_no_answer() {
     chat.prompt(3);
     chat.see("the paste", |text| text.contains("> y\n  pasted"));
     assert!(!lab.exists("a.txt"));
+    // The key takes what was typed, and does not end the conversation.
     chat.types("\u{3}");
-    chat.prompt(4);
+    chat.see("the empty input", |text| input(text) == ">");
     chat.types("/quit\r");
     chat.finish();
 }

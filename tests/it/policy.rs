@@ -196,7 +196,7 @@ fn s23_what_is_allowed_from_now_on_is_said_and_nothing_else_is() {
     let shown = run.answer("a\r");
     assert!(shown.contains("a allows from now on: all file edits that only the mode asks about"), "{shown}");
     let shown = run.answer("a\r");
-    assert!(shown.contains("a allows from now on: simple commands that begin with `touch made`"), "{shown}");
+    assert!(shown.contains("a allows from now on: simple commands that begin with `touch`"), "{shown}");
     let shown = run.answer("n\r");
     assert!(shown.contains("touch other"), "{shown}");
     run.finish().exits(0);
