@@ -210,7 +210,7 @@ fn live_terminal() -> (Terminal, io::PipeReader) {
 
 /// Returns the rows on a screen of 80 columns that has received `text`, as a selection has them.
 fn selection(text: &str) -> String {
-    let [rows, columns] = [60, 80].map(|cells| std::num::NonZero::new(cells).unwrap());
+    let [rows, columns] = [120, 80].map(|cells| std::num::NonZero::new(cells).unwrap());
     let mut emulator = vt100::Parser::new(rows, columns, 0);
     emulator.process(text.replace('\n', "\r\n").as_bytes());
     emulator.screen().contents()
@@ -370,6 +370,20 @@ fn u03_the_rows_of_a_table_are_shown_while_it_arrives() {
     reader.read_to_string(&mut text).unwrap();
     let rows: Vec<String> = (28..40).map(|row| format!("row {row} │ x")).collect();
     assert_eq!(selection(&text), rows.join("\n"));
+}
+
+#[test]
+fn u03_a_link_that_takes_many_rows_until_it_is_complete_hides_no_word_after_it() {
+    let title = "title ".repeat(400);
+    let words: String = (0..200).fold(String::new(), |all, number| all + &format!("word{number} "));
+    let text = format!("Before [the link](https://example.org \"{title}\") {words}\n");
+    let pieces: Vec<String> = text.chars().map(String::from).collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let rows = selection(&received_by(live_terminal(), &pieces)).replace('\n', " ");
+    let missing: Vec<String> =
+        (0..200).map(|number| format!("word{number}")).filter(|word| !rows.contains(word.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(rows.contains("Before the link"), "{rows}");
 }
 
 #[test]

@@ -1916,6 +1916,17 @@ fn u14_a_user_who_looks_elsewhere_is_called_and_the_window_says_why() {
         assert!(done.stderr.contains("\u{1b}[22;2t") && done.stderr.trim_end().contains("\u{1b}[23;2t"));
         assert_eq!(done.code, Some(0));
     }
+    // What has ended before the user has looked away calls later.
+    let lab = Lab::new().config("chat: {notify: osc9, notify_after: 1}\n");
+    let server = Server::turns([json!({"text": "done"})]);
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    let before = chat.prompt(2);
+    assert!(!before.contains("\u{1b}]9;"), "{before:?}");
+    chat.wait("the call", |text| text.contains("\u{1b}]9;the agent is done · agent · ws\u{7}"));
+    chat.types("/quit\r");
+    chat.finish();
     // A name of a directory cannot end the title.
     let lab = Lab::new();
     let hostile = lab.ws().join("a\u{7}\u{1b}]52;c;eA==");
@@ -1967,6 +1978,38 @@ fn u14_a_command_calls_too_and_its_failure_is_told_once() {
     let seen = seen_on(&chat.finish().stderr);
     assert_eq!(seen.matches("`chat.notify_command` failed").count(), 1, "{seen}");
     assert!(!lab.exists("made"), "{seen}");
+}
+
+#[test]
+fn u15_continue_takes_the_session_that_was_used_last_and_asks_as_much_as_before() {
+    let lab = Lab::new();
+    lab.git(&["init", "-q"]);
+    let server = Server::turns(["one", "two", "three"].map(|text| json!({"text": text})));
+    let talk = |args: &[&str]| {
+        let mut chat = AtTerminal::chat_on_screen(&lab, &server, args);
+        let header = chat.prompt(1);
+        chat.see("the end", |text| text.contains(" step"));
+        chat.types("/quit\r");
+        let ended = chat.finish().stderr;
+        let id = ended.rsplit_once("(session ").unwrap().1.split(')').next().unwrap().to_owned();
+        (id, header)
+    };
+    let (first, _) = talk(&["first", "--mode", "confirm-all"]);
+    let (second, header) = talk(&["second"]);
+    assert!(second != first && header.contains("mode auto"), "{header}");
+    let (again, header) = talk(&["--resume", &first, "more"]);
+    assert!(again == first && header.contains("mode confirm-all"), "{header}");
+    let mut chat = AtTerminal::chat_on_screen(&lab, &server, &["--last"]);
+    let header = chat.prompt(1);
+    assert!(header.contains(&first) && header.contains("mode confirm-all"), "{header}");
+    chat.types("/resume\r");
+    let other = |text: &str| text.contains("→ second") && !text.contains("  first  ");
+    chat.see("the other session", other);
+    // Its age is no word of it.
+    chat.types("ago");
+    chat.see("no session", |text| !text.contains("→ second"));
+    chat.types("\u{15}/quit\r");
+    chat.finish();
 }
 
 #[test]
