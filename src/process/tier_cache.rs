@@ -2,7 +2,6 @@
 
 use super::launch_protocol::BUBBLEWRAP;
 use super::tier::Tier;
-use agent_runtime::private_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -68,7 +67,11 @@ pub(super) fn load(file: &Path, program: &Path) -> Option<Tier> {
 pub(super) fn store(file: &Path, program: &Path, tier: Tier) {
     let save = || -> io::Result<()> {
         let remembered = CachedTier { circumstances: TierCacheKey::now(program)?, tier };
-        private_file::replace(file, &serde_json::to_vec(&remembered)?)
+        let parent = file.parent().unwrap_or(Path::new("."));
+        let mut written = tempfile::NamedTempFile::new_in(parent)?;
+        serde_json::to_writer(&mut written, &remembered)?;
+        written.persist(file)?;
+        Ok(())
     };
     let _probed_again = save();
 }

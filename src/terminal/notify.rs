@@ -123,8 +123,8 @@ impl Terminal {
         std::future::pending::<()>().await;
     }
 
-    /// Forgets why the user was to be called, because the user is there.
-    pub(super) fn forget_call(&self) {
+    /// Forgets why the user was to be called: the user is there, or something else begins.
+    pub fn forget_call(&self) {
         self.window.why().take();
     }
 

@@ -420,6 +420,7 @@ impl<'a> Conversation<'a> {
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(QUEUE_TICK);
         self.app.terminal.set_title(messages::TITLE_WORKS);
+        self.app.terminal.forget_call();
         let done = 'work: loop {
             let input = {
                 let mut typing = pin!(keyboard.while_working());

@@ -27,7 +27,7 @@ use agent_terminal::{Style, one_line};
 use agent_text::lines::as_shown;
 use agent_tools::outputs::Outputs;
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
@@ -133,7 +133,7 @@ impl Conversation<'_> {
             return Err(usage(messages::chat_no_arguments(name)));
         }
         match name {
-            "help" => self.say(&self.help()),
+            "help" => self.show_help(),
             "model" | "agent" | "mode" | "effort" => self.set_option(name, arguments)?,
             "diff" | "history" | "report" => {
                 self.on_session(&[name], arguments)?;
@@ -400,15 +400,23 @@ impl Conversation<'_> {
         self.app.notify(Style::Plain, text.trim_end());
     }
 
-    fn help(&self) -> String {
-        let mut text = String::new();
-        for (name, arguments, meaning) in COMMANDS {
-            let _infallible = writeln!(text, "  {:<32} {meaning}", format!("/{name} {arguments}"));
-        }
-        for name in self.user_commands.names() {
-            let _infallible = writeln!(text, "  /{name}");
-        }
-        text + messages::CHAT_HELP
+    fn show_help(&self) {
+        let row = |name: String, meaning: &str| {
+            vec![(Style::Plain, format!("  {name:<32} ")), (Style::Plain, meaning.to_owned())]
+        };
+        let built_in =
+            COMMANDS.iter().map(|(name, arguments, about)| row(format!("/{name} {arguments}"), about));
+        let own = self.user_commands.names().map(|name| row(format!("/{name}"), ""));
+        let keys = messages::CHAT_HELP.lines().map(|line| {
+            let (name, meaning) = line.trim_start().split_once("  ").unwrap_or((line, ""));
+            if meaning.is_empty() {
+                vec![(Style::Plain, line.to_owned())]
+            } else {
+                row(name.to_owned(), meaning.trim_start())
+            }
+        });
+        // A terminal that is gone is noticed by the next prompt.
+        drop(self.app.terminal.eprint_texts(&built_in.chain(own).chain(keys).collect::<Vec<_>>()));
     }
 
     /// Changes the settings of the following messages with `change`, unless the configuration then is invalid. Returns the settings in force.
