@@ -58,8 +58,11 @@ impl Fleet {
         submit(&lab, tasks, |number| {
             let script = lab.outside().join(format!("t{number}.yaml"));
             let command = json!({"command": format!("echo line {number} >> out.txt")});
-            let turns =
-                [json!({"calls": [{"name": "run_command", "arguments": command}]}), json!({"text": "done"})];
+            // A run that was killed between its last answer and its end asks once more.
+            let turns = [
+                json!({"calls": [{"name": "run_command", "arguments": command}]}),
+                json!({"text": "done", "repeat": 9}),
+            ];
             fs::write(&script, json!({ "turns": turns }).to_string()).unwrap();
             let model = format!("scripted:{}", script.display());
             json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100, "model": model})
