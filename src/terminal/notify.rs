@@ -103,7 +103,7 @@ impl Terminal {
         }
     }
 
-    /// Calls the user because of `why`, as soon as nothing was typed for a while; [`until_call`](Self::until_call) waits for that.
+    /// Calls the user because of `why`, as soon as nothing was typed for a while.
     pub fn call_user(&self, why: &str) {
         *self.window.why() = Some(why.to_owned());
         if self.time_to_call().is_some_and(|rest| rest.is_zero()) {
