@@ -248,7 +248,7 @@ impl SessionStore {
         }
     }
 
-    /// Returns the id of the newest session.
+    /// Returns the id of the session that was used last.
     ///
     /// # Errors
     /// When there is no session, or they cannot be listed.
@@ -307,17 +307,6 @@ impl SessionStore {
         is_imported
     }
 
-    /// Returns the ids of the sessions, the one with the latest record first: of two that overlapped, the one that ended last.
-    ///
-    /// # Errors
-    /// When the directory exists but cannot be listed.
-    pub fn by_last_record(&self) -> Result<Vec<String>, SessionError> {
-        let mut ids: Vec<String> = self.list()?.collect();
-        let modified = |id: &String| self.journal_path(id).ok()?.metadata().ok()?.modified().ok();
-        ids.sort_by_cached_key(|id| Reverse(modified(id)));
-        Ok(ids)
-    }
-
     /// Returns `id`, or without one the id of the session that ended last.
     ///
     /// # Errors
@@ -326,7 +315,7 @@ impl SessionStore {
         if let Some(id) = id {
             return Ok(id.to_owned());
         }
-        let id = self.by_last_record()?.into_iter().next().ok_or(SessionError::NoSessions)?;
+        let id = self.newest()?;
         self.check_directory(&id).map(|()| id)
     }
 

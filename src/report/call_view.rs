@@ -273,7 +273,7 @@ fn failed_command(text: &str) -> (String, Vec<String>) {
     (why, printed(rest))
 }
 
-/// Returns the lines of a result without what is said to the model alone.
+/// Returns the lines of a result without the notes for the model.
 fn output_lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| !is_note(line)).map(str::to_owned).collect()
 }

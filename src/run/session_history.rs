@@ -168,8 +168,7 @@ fn workspace_of(records: &[Record]) -> Option<&str> {
 /// Returns the session that ended last of those with file changes, also undone ones, in the workspace itself; without any the one that ended last.
 /// No imported session is taken. The session is named.
 fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> AppResult<String> {
-    let (imported, ids): (Vec<_>, Vec<_>) =
-        store.by_last_record()?.into_iter().partition(|id| store.is_imported(id));
+    let (imported, ids): (Vec<_>, Vec<_>) = store.list()?.partition(|id| store.is_imported(id));
     let has_changes = |id: &&String| {
         let Some(reading) = store.journal_path(id).ok().and_then(|path| read::read(&path).ok()) else {
             return false;

@@ -30,7 +30,7 @@ pub const PROMPT: &str = "> ";
 /// Most rows of the input; more are scrolled.
 const MAX_ROWS: usize = 8;
 /// The key that shows the help in an empty line.
-pub const HELP_KEY: char = '?';
+const HELP_KEY: char = '?';
 /// A menu takes at most this part of the screen, within these limits.
 const MENU_SHARE: usize = 4;
 const MIN_MENU_ROWS: usize = 6;
@@ -88,7 +88,7 @@ impl Activity {
 pub struct Candidate {
     /// The text.
     pub text: String,
-    /// What stands in its place in the menu.
+    /// The text that the menu shows instead.
     pub label: Option<String>,
     /// Whether it is in force.
     pub is_in_force: bool,

@@ -150,8 +150,7 @@ impl Outputs {
     }
 }
 
-/// Checks whether a line of a result is exactly what tells the model where the rest of the output is stored, so that no other text is hidden from the
-/// user.
+/// Checks whether a line is a note for the model on a stored output. Only the exact text of a note counts: the user sees every other line.
 pub fn is_note(line: &str) -> bool {
     let is_name =
         |name: &str| name.strip_prefix(OUTPUT_PREFIX).is_some_and(|id| is_file_name(&format!("{id}.txt")));

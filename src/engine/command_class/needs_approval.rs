@@ -83,7 +83,7 @@ const HARMLESS_PATHS: &[&str] = &[
 /// Subcommands of git that reach other repositories.
 const GIT_CONNECTS: &[&str] = &["clone", "fetch", "pull", "push", "send-email"];
 
-/// Why a command needs approval in every mode that asks. Of many reasons, the last in this order are told.
+/// Why a command needs approval in every mode that asks. A question names the last ones in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// It runs code that is not in its text.

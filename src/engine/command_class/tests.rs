@@ -9,7 +9,7 @@ fn thread_cpu_time() -> Duration {
 }
 
 fn verdict(command: &str) -> CommandVerdict {
-    // Which risk is told is the subject of a test of its own.
+    // Another test checks the risks.
     CommandVerdict { risks: BTreeSet::new(), ..classify(command, &CommandOptions::default()) }
 }
 

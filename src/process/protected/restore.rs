@@ -186,8 +186,8 @@ impl<'a> RestorePass<'a> {
         }
     }
 
-    /// Moves the parent directory of a protected path back to its place, wherever it is now. Returns also where the item in its place was
-    /// moved to.
+    /// Moves the parent directory of a protected path back to its place, wherever it is now. Also returns the new place of the
+    /// item that stood there.
     fn restore_directory(
         &mut self,
         at: &OwnedFd,

@@ -149,7 +149,7 @@ impl AgentSpans {
         }
     }
 
-    /// Ends the model call with what `event` tells: its cost, the response if there is one, and the class of the failure.
+    /// Ends the span of a model call with the values of `event`: the cost, the response if there is one, and the class of the failure.
     fn end_chat(&mut self, buffer: &mut SpanBuffer, event: &Event, at: u64) {
         let Some(mut chat) = self.chat.take() else { return };
         chat.set(names::REQUESTS, AttributeValue::Integer(self.requests));

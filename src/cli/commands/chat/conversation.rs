@@ -29,7 +29,7 @@ use agent_run::run::RunOutcome;
 use agent_run::session::{LockedSession, use_state_with};
 use agent_run::user_commands::UserCommands;
 use agent_runtime::interrupt::{Interrupt, SignalHandlers};
-use agent_terminal::line_editor::{HELP_KEY, Input};
+use agent_terminal::line_editor::Input;
 use agent_terminal::{Style, one_line};
 use agent_tools::foreground::{ForegroundCommands, OutputTail};
 use std::cell::RefCell;
@@ -446,12 +446,9 @@ impl<'a> Conversation<'a> {
 
     fn handle_while_working(&mut self, input: Input, keyboard: &mut Keyboard) {
         match input {
-            Input::Line(line) | Input::Later(line)
-                if slash_commands::is_for_work(line.trim()) || line == HELP_KEY.to_string() =>
-            {
+            Input::Line(line) | Input::Later(line) if slash_commands::is_for_work(line.trim()) => {
                 // These commands leave the conversation as it is.
-                let _prompt =
-                    self.slash_command(if line == HELP_KEY.to_string() { "/help" } else { line.trim() });
+                let _prompt = self.slash_command(line.trim());
                 keyboard.set_footer(self.footer.clone());
             }
             Input::Line(line) if self.queues && !line.trim().starts_with(['/', '!']) => {

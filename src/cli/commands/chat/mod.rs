@@ -243,7 +243,7 @@ impl<'a> Chat<'a> {
             None => Next::Prompt,
             // Words of a person who wants to leave, or to know how, cost no request.
             Some(_) if ["exit", "quit"].contains(&line) => Next::Exit(ExitCode::Success.code()),
-            Some(_) if line == "?" => self.conversation.slash_command("/help"),
+            Some(_) if line == "?" => self.conversation.slash_command(line),
             Some('/') => self.conversation.slash_command(line),
             Some('!') => {
                 let command = line.trim_start_matches('!').trim();

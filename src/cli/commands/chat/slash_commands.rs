@@ -97,8 +97,11 @@ pub fn takes_arguments(name: &str) -> bool {
     COMMANDS.iter().find(|(known, ..)| *known == name).is_none_or(|(_, arguments, _)| !arguments.is_empty())
 }
 
-/// Checks whether a line is a slash command that is possible while the agent works.
+/// Checks whether a line is `?` or a slash command that is possible while the agent works.
 pub fn is_for_work(line: &str) -> bool {
+    if line == "?" {
+        return true;
+    }
     let name = line.strip_prefix('/').unwrap_or_default().split_whitespace().next().unwrap_or_default();
     WHILE_WORKING.contains(&name)
 }
@@ -133,7 +136,7 @@ impl Conversation<'_> {
             return Err(usage(messages::chat_no_arguments(name)));
         }
         match name {
-            "help" => self.show_help(),
+            "help" | "?" => self.show_help(),
             "model" | "agent" | "mode" | "effort" => self.set_option(name, arguments)?,
             "diff" | "history" | "report" => {
                 self.on_session(&[name], arguments)?;
